@@ -42,7 +42,6 @@ func (a *Auth) takesCode(ctx context.Context, email string) (bool, error) {
 	return a.takesLink(ctx, c)
 }
 
-
 // takesLink reports whether an account takes links and codes. An address that nobody verified
 // is new, whoever entered it.
 func (a *Auth) takesLink(ctx context.Context, c store.Credentials) (bool, error) {

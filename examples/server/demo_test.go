@@ -238,7 +238,7 @@ func (s *shop) browse() {
 	}
 	browsertest.Do(ctx, s.t, chromedp.Navigate(s.url+"/dashboard/?period=30d"),
 		browsertest.Type(`[name=login]`, s.email), browsertest.Type(`[name=password]`, s.password+kb.Enter),
-		browsertest.Click(`a[href$="with=recovery"]`), browsertest.Type(`[name=code]`, s.codes[1]+kb.Enter),
+		browsertest.Click(`a[href$="with=recovery"]`), browsertest.Type(`[name=code][autocomplete=off]`, s.codes[1]+kb.Enter),
 		browsertest.Visible(`nav.side`), chromedp.Navigate(s.url+"/dashboard/?period=30d"),
 		browsertest.Visible(`.plot rect`), says("Active this month"), says("Messages cannot be sent"), browsertest.Shot(s.t, "demo-overview"),
 		chromedp.Navigate(s.url+"/dashboard/users"), says("Zofia Kowalska"), says("Banned"), browsertest.Shot(s.t, "demo-users"),

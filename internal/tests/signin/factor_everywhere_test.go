@@ -64,10 +64,17 @@ func (a *adas) exchanged(at *harness.Answer) *harness.Answer {
 
 func (a *adas) bearer() harness.Header { return harness.Bearer(a.session.AccessToken) }
 
-// token returns the token of a sign-in that waits for the second factor.
+// token returns the token of a sign-in that waits for the second factor. Only a mailed link
+// leads to the enrolment of one, because the account has a passkey.
 func (a *adas) token() string {
-	body := harness.DecodeAs[waiting](a.PostLogin(harness.Ada.Email, harness.GoodPassword))
-	return body.MFAToken
+	if a.secret == "" {
+		return harness.DecodeAs[waiting](a.Do("POST", "/magic-link/verify", map[string]any{"token": a.magic(nil)})).MFAToken
+	}
+	return a.tokenByPassword()
+}
+
+func (a *adas) tokenByPassword() string {
+	return harness.DecodeAs[waiting](a.PostLogin(harness.Ada.Email, harness.GoodPassword)).MFAToken
 }
 
 func (a *adas) magic(more map[string]any) string { return a.MagicLink(harness.Ada.Email, more) }
@@ -191,14 +198,22 @@ func entryPoints() map[string][]entryPoint {
 		}}},
 		"POST /me/passkeys": {
 			{name: "adds one", within: true, call: func(a *adas) *harness.Answer {
-				return a.Do("POST", "/me/passkeys", harness.Registration(a.T, a.Do, harness.NewKey(), false, a.bearer()), a.bearer())
+				own := map[string]any{"passkey": harness.PasskeyFactor(a.T, a.Do, a.key, "", a.bearer())}
+				by := harness.Bearer(a.Do("POST", "/me/confirm", own, a.bearer()).Want(200).Session().AccessToken)
+				return a.Do("POST", "/me/passkeys", harness.Registration(a.T, a.Do, harness.NewKey(), false, by), by)
 			}},
 			{name: "enrols", raises: true, call: func(a *adas) *harness.Answer {
 				token := harness.Bearer(a.token())
 				return a.Do("POST", "/me/passkeys", harness.Registration(a.T, a.Do, harness.NewKey(), false, token), token)
 			}},
 		},
-		"POST /2fa/verify": {{name: "signs in", raises: true, call: func(a *adas) *harness.Answer { return a.PostVerifyMFA(a.token(), a.Later(a.secret)) }}},
+		"POST /2fa/verify": {
+			{name: "signs in", raises: true, call: func(a *adas) *harness.Answer { return a.PostVerifyMFA(a.token(), a.Later(a.secret)) }},
+			{name: "makes a passkey the factor", raises: true, call: func(a *adas) *harness.Answer {
+				token := a.tokenByPassword()
+				return a.Do("POST", "/2fa/verify", map[string]any{"mfa_token": token, "passkey": harness.PasskeyFactor(a.T, a.Do, a.key, token)})
+			}},
+		},
 		"POST /2fa/verify-and-enable": {{name: "enrols", raises: true, call: func(a *adas) *harness.Answer {
 			token := a.token()
 			setup := harness.DecodeAs[struct{ Secret string }](a.Do("POST", "/2fa/setup-totp", nil, harness.Bearer(token)).Want(200))
