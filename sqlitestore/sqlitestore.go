@@ -49,10 +49,10 @@ import (
 
 // Store is a store.Store on SQLite. It is safe for concurrent use.
 type Store struct {
-	writer  *sql.DB
-	reader  *sql.DB
-	writing chan struct{} // holds one value while a change runs
-	opened  bool          // by Open, and closed by Close
+	writer *sql.DB
+	reader *sql.DB
+	turns  turns
+	opened bool // by Open, and closed by Close
 
 	patience time.Duration // the time limit for reading a list
 }
@@ -91,7 +91,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 	for _, o := range opts {
 		o(c)
 	}
-	s := &Store{writer: sql.OpenDB(c), reader: sql.OpenDB(c), writing: make(chan struct{}, 1), opened: true, patience: patience}
+	s := &Store{writer: sql.OpenDB(c), reader: sql.OpenDB(c), opened: true, patience: patience}
 	s.writer.SetMaxOpenConns(1)
 	readers := max(4, runtime.GOMAXPROCS(0))
 	s.reader.SetMaxOpenConns(readers)
@@ -107,7 +107,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 // should set synchronous=FULL; drivers have options for them in the data source name. It
 // needs SQLite 3.44 or later.
 func New(ctx context.Context, db *sql.DB) (*Store, error) {
-	s := &Store{writer: db, reader: db, writing: make(chan struct{}, 1), patience: patience}
+	s := &Store{writer: db, reader: db, patience: patience}
 	var foreign, busy int
 	err := errors.Join(db.QueryRowContext(ctx, `pragma foreign_keys`).Scan(&foreign), db.QueryRowContext(ctx, `pragma busy_timeout`).Scan(&busy))
 	if err == nil && (foreign == 0 || busy == 0) {

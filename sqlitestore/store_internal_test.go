@@ -130,7 +130,7 @@ func TestHandleOfTheApplication(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.writing = make(chan struct{}, 100)
+		s.turns.off = true
 		return struct{ store.Store }{s}
 	})
 }

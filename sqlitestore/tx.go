@@ -16,6 +16,9 @@ type tx struct {
 	on  querier
 	sql *sql.Tx // of a change; nil for reads
 	err error
+
+	shared bool            // with other changes
+	caller context.Context // of a shared transaction: ends the change between two statements; otherwise nil
 }
 
 type querier interface {
@@ -55,6 +58,11 @@ func (s *Store) write(ctx context.Context, f func(*tx) error) error {
 	if outer := s.joined(ctx); outer != nil {
 		return within(ctx, outer, f)
 	}
+	if s.opened {
+		if err := s.join(ctx, f); !errors.Is(err, errAlone) {
+			return err
+		}
+	}
 	return s.transact(ctx, func(t *tx) error {
 		// The application's driver may begin transactions without the write lock. A first
 		// statement that could write takes it.
@@ -65,15 +73,15 @@ func (s *Store) write(ctx context.Context, f func(*tx) error) error {
 	})
 }
 
+// transact runs f in a transaction of its own.
 func (s *Store) transact(ctx context.Context, f func(*tx) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
+	mine, err := s.turns.take(ctx)
+	if mine {
+		defer s.turns.pass()
+		s.turns.commit()
 	}
-	select {
-	case s.writing <- struct{}{}:
-		defer func() { <-s.writing }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err != nil {
+		return failure(ctx, err)
 	}
 	begun, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
@@ -113,7 +121,11 @@ func within(ctx context.Context, outer *sql.Tx, f func(*tx) error) error {
 func (t *tx) run(f func(*tx) error) error {
 	err := f(t)
 	if t.err != nil {
-		return failure(t.ctx, t.err)
+		ctx := t.ctx
+		if t.caller != nil {
+			ctx = t.caller
+		}
+		return failure(ctx, t.err)
 	}
 	return err
 }
@@ -162,9 +174,17 @@ func failure(ctx context.Context, err error) error {
 	return fmt.Errorf("auth: sqlite: %w", err)
 }
 
+// over reports whether no more statements run.
+func (t *tx) over() bool {
+	if t.err == nil && t.caller != nil {
+		t.err = t.caller.Err()
+	}
+	return t.err != nil
+}
+
 // exec runs a statement and returns the number of rows that it changed.
 func (t *tx) exec(query string, args ...any) int64 {
-	if t.err != nil {
+	if t.over() {
 		return 0
 	}
 	result, err := t.on.ExecContext(t.ctx, query, args...)
@@ -183,7 +203,7 @@ type row func(dest ...any)
 // list returns the rows of a statement. It is never nil.
 func list[T any](t *tx, read func(row) T, query string, args ...any) []T {
 	all := []T{}
-	if t.err != nil {
+	if t.over() {
 		return all
 	}
 	rows, err := t.on.QueryContext(t.ctx, query, args...)

@@ -187,6 +187,9 @@ func (t *tx) planCreate(s *Store, nu store.NewUser, created *store.User) (*effec
 		return nil
 	}
 	if nu.Creating != nil {
+		if t.shared {
+			return nil, errAlone
+		}
 		e.finish = func() error {
 			// If something within undoes the whole transaction, the savepoint is missing.
 			t.exec(`savepoint creating`)
