@@ -15,7 +15,7 @@ import (
 // data: whoever copies both can sign in as anybody.
 func DevelopmentSecret(path string) ([]byte, error) {
 	path += ".secret"
-	made := rand.Text() + rand.Text() // 260 bits
+	made := rand.Text() + rand.Text()                                     // 260 bits
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // beside the file that the application opens
 	switch {
 	case errors.Is(err, fs.ErrExist):
