@@ -211,11 +211,14 @@ func (b sessionComparison) refresh(ctx context.Context, first, size int) error {
 
 // measure alternates between the contenders and prints the result.
 func (b *bench) measure(ctx context.Context, title string, list []*contender) error {
-	pid, err := os.ReadFile(b.cluster.Dir + "/postmaster.pid") // the first line is the pid
-	if err != nil {
-		return err
+	postmaster := "" // on SQLite there is none
+	if b.cluster != nil {
+		pid, err := os.ReadFile(b.cluster.Dir + "/postmaster.pid") // the first line is the pid
+		if err != nil {
+			return err
+		}
+		postmaster, _, _ = strings.Cut(string(pid), "\n")
 	}
-	postmaster, _, _ := strings.Cut(string(pid), "\n")
 	for _, c := range list { // connections, statements, caches
 		if _, err := c.turn(ctx, b.round/3); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)

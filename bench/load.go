@@ -214,6 +214,9 @@ func cpuOf(pid string) (time.Duration, error) {
 
 // cpuOfFamily returns the CPU time of a process and all its children, dead or alive.
 func cpuOfFamily(pid string) (time.Duration, error) {
+	if pid == "" {
+		return 0, nil
+	}
 	_, total, err := stat(pid, true)
 	if err != nil {
 		return 0, err

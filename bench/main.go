@@ -25,6 +25,7 @@ type config struct {
 	growth  bool
 	admin   bool
 	moving  bool
+	sqlite  bool
 	only    string
 	rounds  int
 	round   time.Duration
@@ -70,6 +71,7 @@ func run() error {
 	flag.BoolVar(&c.growth, "growth", false, "measure how cost grows with the number of users")
 	flag.BoolVar(&c.admin, "admin", false, "compare the admin endpoints for a million users with bare queries")
 	flag.BoolVar(&c.moving, "transfer", false, "compare imports and exports with bare COPYs")
+	flag.BoolVar(&c.sqlite, "sqlite", false, "compare /me and /refresh on SQLite with bare statements")
 	flag.StringVar(&c.only, "only", "", "measure only this: me, refresh, bcrypt or argon2id")
 	flag.IntVar(&c.rounds, "rounds", 0, "rounds of each comparison (default 7, with -growth 25)")
 	flag.DurationVar(&c.round, "round", 0, "length of a contender's turn (default 3s, with -growth 500ms)")
@@ -77,7 +79,7 @@ func run() error {
 	flag.StringVar(&c.profile, "profile", "", "with -only me or refresh: write a CPU profile of the server to this file afterwards, and one of the floor to this name with .floor")
 	flag.StringVar(&c.against, "against", "", "another build of this tool, to compare its /me and /refresh")
 	flag.StringVar(&c.serve, "serve", "", "run as a server: auth, select, update or empty (started by the tool)")
-	flag.StringVar(&c.database, "database", "", "with -serve: connection string")
+	flag.StringVar(&c.database, "database", "", "with -serve: connection string, or the path of a SQLite file")
 	flag.StringVar(&c.hash, "hash", "bcrypt", "with -serve: bcrypt or argon2id")
 	flag.BoolVar(&c.limits, "limits", false, "with -serve auth: use the default rate limits")
 	flag.BoolVar(&c.hs256, "hs256", false, "with -serve auth: sign access tokens with HS256, so that the tool can create them")
@@ -95,6 +97,12 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if c.sqlite {
+		b := &bench{config: c, out: os.Stdout}
+		defer b.stop()
+		b.rounds, b.round = cmp.Or(c.rounds, 7), cmp.Or(c.round, 3*time.Second)
+		return b.compareSQLite(ctx)
+	}
 	// Default durability: a commit waits for the disk.
 	settings := []string{"max_connections=100"}
 	if c.growth || c.admin {

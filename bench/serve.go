@@ -27,6 +27,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/passhash"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/sqlitestore"
 	"github.com/authmount/auth/store"
 )
 
@@ -46,7 +47,11 @@ func serve(c config) error {
 	case "auth":
 		err = serveAuth(ctx, c)
 	case "select", "update":
-		err = serveFloor(ctx, c)
+		floor := serveFloor
+		if isSQLite(c.database) {
+			floor = serveSQLiteFloor
+		}
+		err = floor(ctx, c)
 	case "empty":
 		answer := bytes.Repeat([]byte("x"), c.size)
 		http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { respond(w, answer) })
@@ -86,7 +91,13 @@ func (nowhere) Send(context.Context, auth.Message) error { return nil }
 
 // serveAuth serves Authmount as an application mounts it.
 func serveAuth(ctx context.Context, c config) error {
-	st, err := pgstore.Open(ctx, c.database)
+	var st auth.Store
+	var err error
+	if isSQLite(c.database) {
+		st, err = sqlitestore.Open(c.database)
+	} else {
+		st, err = pgstore.Open(ctx, c.database)
+	}
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-const selectSessions = `select s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device,
-	s.sequence, s.added_by, s.revoked, s.rotated_device, s.replayed_at, s.replayed_counter, s.strayed_counter, s.strays from auth_sessions s`
+const sessionColumns = `s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device,
+	s.sequence, s.added_by, s.revoked, s.rotated_device, s.replayed_at, s.replayed_counter, s.strayed_counter, s.strays`
+
+const selectSessions = `select ` + sessionColumns + ` from auth_sessions s`
 
 // session is a row of auth_sessions.
 type session struct {
@@ -20,9 +22,14 @@ type session struct {
 	rotation store.Rotation
 }
 
+// columns returns where sessionColumns go.
+func (s *session) columns() []any {
+	return []any{&s.ID, &s.UserID, &s.Counter, at{&s.RotatedAt}, &s.AAL, parsed{&s.AMR}, at{&s.CreatedAt}, at{&s.LastActiveAt}, at{&s.IdleUntil}, at{&s.ExpiresAt}, &s.IP, &s.UserAgent, &s.Device,
+		&s.Sequence, &s.AddedBy, &s.revoked, &s.rotation.Device, at{&s.rotation.ReplayedAt}, &s.rotation.Replayed, &s.rotation.StrayedAt, &s.rotation.Strays}
+}
+
 func scanSession(scan row) (s session) {
-	scan(&s.ID, &s.UserID, &s.Counter, at{&s.RotatedAt}, &s.AAL, parsed{&s.AMR}, at{&s.CreatedAt}, at{&s.LastActiveAt}, at{&s.IdleUntil}, at{&s.ExpiresAt}, &s.IP, &s.UserAgent, &s.Device,
-		&s.Sequence, &s.AddedBy, &s.revoked, &s.rotation.Device, at{&s.rotation.ReplayedAt}, &s.rotation.Replayed, &s.rotation.StrayedAt, &s.rotation.Strays)
+	scan(s.columns()...)
 	return s
 }
 
@@ -37,14 +44,20 @@ func (t *tx) session(id string) *session {
 // get returns a live session of a user who is not banned. With ErrBanned it also returns
 // the session and user.
 func (t *tx) get(id string, now time.Time) (*session, *user, error) {
-	s := t.session(id)
-	if s == nil {
+	both := first(t, func(scan row) (both ownedSession) {
+		var identities []identityJSON
+		scan(append(both.session.columns(), both.user.columns(&identities)...)...)
+		both.user.addIdentities(identities)
+		return both
+	}, `select `+sessionColumns+`, `+userColumns+` from auth_sessions s join auth_users u on u.id = s.user_id where s.id = ?`, id)
+	if both == nil {
 		return nil, nil, store.ErrNotFound
 	}
-	u := t.user(s.UserID)
+	s, u := &both.session, &both.user
+	if err := u.parse(); err != nil {
+		return nil, nil, err
+	}
 	switch {
-	case u == nil:
-		return nil, nil, store.ErrNotFound
 	case u.Banned(now):
 		return s, u, store.ErrBanned
 	case !s.liveAt(now):
@@ -53,9 +66,15 @@ func (t *tx) get(id string, now time.Time) (*session, *user, error) {
 	return s, u, nil
 }
 
+// ownedSession is a session with its user.
+type ownedSession struct {
+	session session
+	user    user
+}
+
 // Session reads a session with its user.
 func (s *Store) Session(ctx context.Context, id string, now time.Time) (found store.Session, owner store.User, err error) {
-	err = s.snapshot(ctx, func(t *tx) error {
+	err = s.read(ctx, func(t *tx) error {
 		sess, u, err := t.get(id, now)
 		if sess != nil {
 			found, owner = sess.Session, u.User

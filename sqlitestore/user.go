@@ -21,14 +21,15 @@ type user struct {
 	userMetadata, appMetadata string // JSON
 }
 
-const selectUsers = `select u.id, u.email, u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at, u.full_name, u.user_metadata, u.app_metadata,
+const userColumns = `u.id, u.email, u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at, u.full_name, u.user_metadata, u.app_metadata,
 	(select json_group_array(r.role order by r.n) from auth_user_roles r where r.user_id = u.id),
 	(select json_group_array(json_object('id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email, 'created', i.created_at, 'signed_in', i.last_sign_in_at, 'sequence', i.sequence, 'added_by', i.added_by) order by i.created_at, i.id)
 		from auth_identities i where i.user_id = u.id),
 	u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until, u.revision, u.credential_revision, coalesce(u.handle, ''), u.password_hash, u.notes,
 	u.sequence, u.password_sequence, u.password_added_by, u.email_sequence, u.email_added_by, u.email_verified_sequence, u.email_verified_added_by,
-	u.phone_sequence, u.phone_added_by, u.phone_verified_sequence, u.phone_verified_added_by, u.recovery_sequence, u.recovery_added_by, u.accepted_sequence, u.accepted_until
-	from auth_users u`
+	u.phone_sequence, u.phone_added_by, u.phone_verified_sequence, u.phone_verified_added_by, u.recovery_sequence, u.recovery_added_by, u.accepted_sequence, u.accepted_until`
+
+const selectUsers = `select ` + userColumns + ` from auth_users u`
 
 // identityJSON is an identity in the result of selectUsers.
 type identityJSON struct {
@@ -42,13 +43,23 @@ type identityJSON struct {
 	SignedIn *int64 `json:"signed_in"`
 }
 
+// columns returns where userColumns go; the identities and the metadata stay JSON.
+func (u *user) columns(identities *[]identityJSON) []any {
+	return []any{&u.ID, &u.Email, at{&u.EmailVerifiedAt}, &u.Phone, at{&u.PhoneVerifiedAt}, &u.FullName, &u.userMetadata, &u.appMetadata, parsed{&u.Roles}, parsed{identities},
+		&u.MFAEnabled, at{&u.CreatedAt}, at{&u.UpdatedAt}, at{&u.LastSignInAt}, at{&u.BannedUntil}, &u.Revision, &u.CredentialRevision, &u.Handle, &u.hash, &u.notes,
+		&u.Sequence, &u.PasswordSequence, &u.PasswordAddedBy, &u.EmailSequence, &u.EmailAddedBy, &u.EmailVerifiedSequence, &u.EmailVerifiedAddedBy,
+		&u.PhoneSequence, &u.PhoneAddedBy, &u.PhoneVerifiedSequence, &u.PhoneVerifiedAddedBy, &u.recovery.Sequence, &u.recovery.AddedBy, &u.AcceptedSequence, at{&u.AcceptedUntil}}
+}
+
 // scanRow reads a row of selectUsers and leaves the metadata as JSON.
 func scanRow(scan row) (u user) {
 	var identities []identityJSON
-	scan(&u.ID, &u.Email, at{&u.EmailVerifiedAt}, &u.Phone, at{&u.PhoneVerifiedAt}, &u.FullName, &u.userMetadata, &u.appMetadata, parsed{&u.Roles}, parsed{&identities},
-		&u.MFAEnabled, at{&u.CreatedAt}, at{&u.UpdatedAt}, at{&u.LastSignInAt}, at{&u.BannedUntil}, &u.Revision, &u.CredentialRevision, &u.Handle, &u.hash, &u.notes,
-		&u.Sequence, &u.PasswordSequence, &u.PasswordAddedBy, &u.EmailSequence, &u.EmailAddedBy, &u.EmailVerifiedSequence, &u.EmailVerifiedAddedBy,
-		&u.PhoneSequence, &u.PhoneAddedBy, &u.PhoneVerifiedSequence, &u.PhoneVerifiedAddedBy, &u.recovery.Sequence, &u.recovery.AddedBy, &u.AcceptedSequence, at{&u.AcceptedUntil})
+	scan(u.columns(&identities)...)
+	u.addIdentities(identities)
+	return u
+}
+
+func (u *user) addIdentities(identities []identityJSON) {
 	for _, i := range identities {
 		identity := store.Identity{ID: i.ID, Provider: i.Provider, Subject: i.Subject, Email: i.Email, CreatedAt: time.UnixMicro(i.Created).UTC(), Origin: i.Origin}
 		if i.SignedIn != nil {
@@ -56,7 +67,6 @@ func scanRow(scan row) (u user) {
 		}
 		u.Identities = append(u.Identities, identity)
 	}
-	return u
 }
 
 // users returns the users that a condition picks.
