@@ -229,7 +229,7 @@ func TestRevocationsCatchUp(t *testing.T) {
 }
 
 // A revocation in one process reaches the others, without a read at each request; so do
-// roles, and settings without a feed.
+// roles, and settings without the feed.
 func TestRevocationsReachOtherProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "auth.db")
 	secret, clock := auth.WithSecret([]byte("a secret of more than thirty-two bytes")), auth.WithClock(time.Now)
@@ -256,14 +256,29 @@ func TestRevocationsReachOtherProcesses(t *testing.T) {
 	if _, err := two.Verify(bob.AccessToken); err != nil {
 		t.Errorf("another user: %v", err)
 	}
-	_, err = adm.UpdateUser(t.Context(), code, admin.UpdateUserParams{UserID: bob.User.ID, Roles: &[]string{"editor"}})
+	_, err = adm.Grant(t.Context(), code, admin.GrantParams{UserID: bob.User.ID, Role: "editor"})
 	ok(t, err)
 	f.await(t, "a role", func(r store.Revocation) bool { return r.UserID == bob.User.ID && r.Stale > 0 })
 	if _, err := two.Verify(bob.AccessToken); !errors.Is(err, auth.CodeTokenStale) {
 		t.Errorf("after the change of roles: %v", err)
 	}
+	_, err = adm.SetSettings(t.Context(), code, admin.SetSettingsParams{Set: map[string]any{"signup_enabled": false}})
+	ok(t, err)
+	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(20*time.Second)
+	defer tick.Stop()
+	for two.Settings(t.Context()).SignUp.On() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("a setting of the other instance is not in force")
+		}
+	}
 	results := another(t, path).do(t, order{"end", []string{eve.User.ID}}) // a process of its own
 	equalCounts(t, "the other process", results(), map[string]int{"done": 1})
+	f.await(t, "the end of a session in another process", func(r store.Revocation) bool { return r.SessionID == eve.SessionID })
+	if _, err := two.Verify(eve.AccessToken); !errors.Is(err, auth.CodeSessionEnded) {
+		t.Errorf("after the end in another process: %v", err)
+	}
 }
 
 // The file can be closed, or the context end, and a feed without Notify does not fail unnoticed.
