@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,6 +22,9 @@ import (
 type connector struct {
 	path string
 	busy time.Duration
+
+	kind func(path string) string // names the file system of a path (checkPlace)
+	log  *slog.Logger
 }
 
 // pragmas are those that a connection does not inherit from the file. Temporary files and

@@ -39,9 +39,11 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/authmount/auth/store"
@@ -52,9 +54,21 @@ type Store struct {
 	writer *sql.DB
 	reader *sql.DB
 	turns  turns
-	opened bool // by Open, and closed by Close
+	caller atomic.Int64 // the goroutine in which a function of the application runs within a change; 0: none
+	file   *connector   // of Open, whose files Close closes; nil: the handle is the application's
 
+	open  context.Context // ends with Close
+	close context.CancelFunc
+
+	wait     time.Duration // the time limit for waiting for other changes of this process
 	patience time.Duration // the time limit for reading a list
+}
+
+// newStore returns a store. file is nil for the application's own handle.
+func newStore(writer, reader *sql.DB, file *connector) *Store {
+	s := &Store{writer: writer, reader: reader, file: file, wait: defaultBusy, patience: patience}
+	s.open, s.close = context.WithCancel(context.Background())
+	return s
 }
 
 var (
@@ -87,11 +101,14 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // -wal and -shm are beside the file, not beside a link to it
 	}
-	c := &connector{path: path, busy: defaultBusy}
+	c := &connector{path: path, busy: defaultBusy, kind: fileSystem, log: slog.Default()}
 	for _, o := range opts {
 		o(c)
 	}
-	s := &Store{writer: sql.OpenDB(c), reader: sql.OpenDB(c), opened: true, patience: patience}
+	if err := c.checkPlace(); err != nil {
+		return nil, err
+	}
+	s := newStore(sql.OpenDB(c), sql.OpenDB(c), c)
 	s.writer.SetMaxOpenConns(1)
 	readers := max(4, runtime.GOMAXPROCS(0))
 	s.reader.SetMaxOpenConns(readers)
@@ -107,7 +124,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 // should set synchronous=FULL; drivers have options for them in the data source name. It
 // needs SQLite 3.44 or later.
 func New(ctx context.Context, db *sql.DB) (*Store, error) {
-	s := &Store{writer: db, reader: db, patience: patience}
+	s := newStore(db, db, nil)
 	var foreign, busy int
 	err := errors.Join(db.QueryRowContext(ctx, `pragma foreign_keys`).Scan(&foreign), db.QueryRowContext(ctx, `pragma busy_timeout`).Scan(&busy))
 	if err == nil && (foreign == 0 || busy == 0) {
@@ -119,9 +136,10 @@ func New(ctx context.Context, db *sql.DB) (*Store, error) {
 	return s, s.prepare(ctx)
 }
 
-// Close closes the files that Open opened.
+// Close ends WatchRevocations and closes the files that Open opened.
 func (s *Store) Close() error {
-	if !s.opened {
+	s.close()
+	if s.file == nil {
 		return nil
 	}
 	return errors.Join(s.reader.Close(), s.writer.Close())

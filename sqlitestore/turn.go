@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Changes take turns, in the order in which they came, and those that wait share a commit:
@@ -17,7 +18,10 @@ const (
 	mostWaiting = 4096 // further changes are refused
 )
 
-var errCrowded = errors.New("too many changes wait")
+var (
+	errCrowded  = errors.New("too many changes wait")
+	errOccupied = errors.New("another change of this process takes too long; a call within a transaction that lacks its context waits for itself")
+)
 
 // turns is the queue of the changes of one process.
 type turns struct {
@@ -36,9 +40,9 @@ type shared struct {
 	err     error         // of the commit
 }
 
-// take waits for a turn. After an error the caller has one nevertheless if mine is true, and
+// take waits for a turn, for a limited time. After an error the caller has one nevertheless if mine is true, and
 // has to pass it on.
-func (q *turns) take(ctx context.Context) (mine bool, err error) {
+func (q *turns) take(ctx context.Context, patience time.Duration) (mine bool, err error) {
 	if err := ctx.Err(); err != nil || q.off {
 		return false, err
 	}
@@ -55,10 +59,15 @@ func (q *turns) take(ctx context.Context) (mine bool, err error) {
 	called := make(chan struct{})
 	q.waiting = append(q.waiting, called)
 	q.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-called:
 		return true, nil
 	case <-ctx.Done():
+		err = ctx.Err()
+	case <-timer.C:
+		err = errOccupied
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,7 +75,7 @@ func (q *turns) take(ctx context.Context) (mine bool, err error) {
 	if i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	}
-	return i < 0, ctx.Err()
+	return i < 0, err
 }
 
 // pass gives the turn to the next change, which may join the open transaction; if there is
@@ -103,12 +112,12 @@ var errAlone = errors.New("auth: sqlite: this change shares no transaction")
 // join runs f in the open transaction, or begins one, and returns when that is committed. An
 // error of f undoes only what f did.
 func (s *Store) join(ctx context.Context, f func(*tx) error) error {
-	mine, err := s.turns.take(ctx)
+	mine, err := s.enter(ctx)
 	if err != nil {
 		if mine {
 			s.turns.pass()
 		}
-		return failure(ctx, err)
+		return err
 	}
 	in, err := func() (*shared, error) {
 		defer s.turns.pass()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 )
 
 // crowd is a set of changes that wait while the test has the turn.
@@ -30,7 +31,7 @@ func newCrowd(t *testing.T) *crowd {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if mine, err := c.s.turns.take(t.Context()); !mine || err != nil {
+	if mine, err := c.s.turns.take(t.Context(), time.Minute); !mine || err != nil {
 		t.Fatal(mine, err)
 	}
 	return c
@@ -144,7 +145,7 @@ func TestSharedTransactionIsLost(t *testing.T) {
 	c.mu.Lock()
 	c.txs = nil
 	c.mu.Unlock()
-	if mine, err := c.s.turns.take(t.Context()); !mine || err != nil {
+	if mine, err := c.s.turns.take(t.Context(), time.Minute); !mine || err != nil {
 		t.Fatal(mine, err)
 	}
 	c.waits(t.Context(), 4, succeeds)

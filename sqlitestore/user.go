@@ -197,16 +197,13 @@ func (t *tx) planCreate(s *Store, nu store.NewUser, created *store.User) (*effec
 		return nil
 	}
 	if nu.Creating != nil {
-		if t.shared {
-			return nil, errAlone
-		}
 		e.finish = func() error {
 			// If something within undoes the whole transaction, the savepoint is missing.
 			t.exec(`savepoint creating`)
 			if t.err != nil {
 				return nil // reported by run
 			}
-			err := nu.Creating(context.WithValue(t.ctx, txKey{}, joined{s, t.sql}), *created)
+			err := s.call(t, func(ctx context.Context) error { return nu.Creating(ctx, *created) })
 			if err == nil {
 				t.exec(`release creating`)
 			}
