@@ -75,17 +75,15 @@ func (a *Auth) passkeyDue(ctx context.Context, u User, amr []AMR, by credentialR
 	if err != nil {
 		return false, storeFailed(err)
 	}
-	return slices.ContainsFunc(a.usablePasskeys(list.List), func(f Factor) bool { return f.ID != by.Passkey }), nil
+	return slices.ContainsFunc(passkeysOf(list.List), func(f Factor) bool { return a.canShow(f, by) }), nil
 }
 
-// usablePasskeys returns the enabled passkeys among factors that belong to this service's
-// RP ID. Nobody can show the others here.
-func (a *Auth) usablePasskeys(list []Factor) []Factor {
+// canShow reports whether a passkey can be shown after a sign-in by a credential: nobody can
+// show one of another RP ID here, and two passkeys that count as one factor are not two.
+func (a *Auth) canShow(f Factor, by credentialRef) bool {
 	own, _ := a.cfg.passkeys.RPID()
-	return slices.DeleteFunc(passkeysOf(list), func(f Factor) bool {
-		r, err := a.cfg.passkeys.Record(storedPasskey(f))
-		return err == nil && r.RPID != own
-	})
+	r, err := a.cfg.passkeys.Record(storedPasskey(f))
+	return err != nil || r.RPID == own && f.ID != by.Passkey && (by.Passkey == "" || r.UserVerified)
 }
 
 // requireMove checks that a session may change the account's email address or phone number: not

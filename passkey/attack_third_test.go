@@ -85,4 +85,3 @@ func TestEnrolmentTokenFromBeforeThePasskey(t *testing.T) {
 		t.Fatalf("set up with a password beside a passkey: %v", err)
 	}
 }
-
