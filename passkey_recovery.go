@@ -68,14 +68,27 @@ func (a *Auth) canShowAddress(ctx context.Context, u User) bool {
 // the passkey sign in by a method of showsAddress and set up another factor. Accounts that
 // have no such method would be lost with their passkey, so none is due there.
 func (a *Auth) passkeyDue(ctx context.Context, u User, amr []AMR, by credentialRef) (bool, error) {
-	if u.MFAEnabled || !a.passkeysOn(ctx) || !a.mfaRequired(ctx, u) || !a.canShowAddress(ctx, u) || slices.ContainsFunc(amr, a.showsAddress) {
+	if u.MFAEnabled || !a.passkeysOn(ctx) || !a.canShowAddress(ctx, u) || slices.ContainsFunc(amr, a.showsAddress) {
 		return false, nil
+	}
+	if needs, err := a.needsFactor(ctx, u); err != nil || !needs {
+		return false, err
 	}
 	list, err := a.factors.Factors(ctx, u.ID)
 	if err != nil {
 		return false, storeFailed(err)
 	}
 	return slices.ContainsFunc(passkeysOf(list.List), func(f Factor) bool { return a.canShow(f, by) }), nil
+}
+
+// needsFactor is mfaRequired that also counts operators. The admin API asks them for a second
+// factor, and their sign-ins do not.
+func (a *Auth) needsFactor(ctx context.Context, u User) (bool, error) {
+	if a.mfaRequired(ctx, u) || len(u.Roles) == 0 {
+		return a.mfaRequired(ctx, u), nil
+	}
+	known, err := a.rolePermissions(ctx)
+	return err == nil && len(a.holdsOperator(known, u.Roles)) > 0, err
 }
 
 // canShow reports whether a passkey can be shown after a sign-in by a credential: nobody can

@@ -148,3 +148,42 @@ func TestLeftoverRecoveryCodes(t *testing.T) {
 	_, err = w.VerifyMFA(t.Context(), auth.VerifyMFAParams{MFAToken: e.MFAToken, TOTPCode: "000000"})
 	w.want(err, auth.CodeInvalidTOTPCode)
 }
+
+// Operators need a second factor for the admin API, and their sign-ins ask for none: neither does
+// their password set one up beside a passkey, nor does it change the address that could.
+func TestOperatorsPasswordSetsUpNoFactorBesideThePasskey(t *testing.T) {
+	w := newWorld(t, auth.WithSettings(auth.Settings{MagicLink: auth.Off}))
+	_, err := admin.New(t.Context(), w.Auth, admin.Options{})
+	w.must(err)
+	w.ada = w.LoginAs(t, "boss@example.com", authtest.Permissions(admin.PermUsersRead))
+	added, err := w.add(false)
+	w.must(err)
+	in, err := w.Login(t.Context(), auth.LoginParams{Email: "boss@example.com", Password: authtest.Password})
+	w.must(err)
+	w.ada.Tokens = *in
+	_, err = w.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: w.caller()})
+	w.want(err, auth.CodeInsufficientAAL)
+	w.want(w.RemovePasskey(t.Context(), auth.RemovePasskeyParams{Caller: w.caller(), ID: added.Passkey.ID}), auth.CodeInsufficientAAL)
+	address := "thief@example.com"
+	_, err = w.UpdateMe(t.Context(), auth.UpdateMeParams{Caller: w.caller(), Email: &address})
+	w.want(err, auth.CodeInsufficientAAL)
+	_, err = w.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "boss@example.com"}) // the operator who lost it
+	w.must(err)
+	in, err = w.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: w.token("boss@example.com", auth.KindMagicLink)})
+	w.must(err)
+	w.ada.Tokens = *in
+	w.app()
+}
+
+// The operator who has the passkey shows it, and sets up what is needed.
+func TestOperatorWithAPasskeySetsUpAFactor(t *testing.T) {
+	w := newWorld(t)
+	w.ada = w.LoginAs(t, "boss@example.com", authtest.Permissions(admin.PermUsersRead))
+	_, err := w.add(false)
+	w.must(err)
+	in, err := w.Login(t.Context(), auth.LoginParams{Email: "boss@example.com", Password: authtest.Password})
+	w.must(err)
+	w.ada.Tokens = *in
+	w.must(w.confirms(w.key))
+	w.app()
+}
