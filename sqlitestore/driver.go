@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -22,6 +23,8 @@ type connector struct {
 	path string
 	busy time.Duration
 	vfs  string // a file system of tests; empty: that of the operating system
+
+	copying atomic.Int32 // backups that run
 }
 
 // pragmas are those that a connection does not inherit from the file. Temporary files and
@@ -53,21 +56,29 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, explained(c.path, errors.Join(err, db.Close()))
 	}
-	db.WALHook(c.copyLog)
+	db.WALHook(c.copyLog())
 	return &conn{db: db, path: c.path, stmts: map[string]*stmt{}}, nil
 }
 
-// copyLog runs after each commit. The commit stands, so that errors are left to the next one.
-func (c *connector) copyLog(db *sqlite3.Conn, schema string, pages int) error {
-	if pages >= copyPages {
-		_, _, _ = db.WALCheckpoint(schema, sqlite3.CHECKPOINT_PASSIVE)
+// copyLog returns a function for one connection, which runs after each commit. The commit
+// stands, so that errors are left to the next one.
+func (c *connector) copyLog() func(*sqlite3.Conn, string, int) error {
+	limit := restartPages
+	return func(db *sqlite3.Conn, schema string, pages int) error {
+		if pages >= copyPages {
+			_, _, _ = db.WALCheckpoint(schema, sqlite3.CHECKPOINT_PASSIVE)
+		}
+		switch {
+		case pages < restartPages:
+			limit = restartPages
+		case pages >= limit && c.copying.Load() == 0: // a backup reads for longer
+			limit = 2 * pages // if readers do not end in time, not every commit waits for them
+			_ = db.BusyTimeout(restartWait)
+			_, _, _ = db.WALCheckpoint(schema, sqlite3.CHECKPOINT_RESTART)
+			_ = db.BusyTimeout(c.busy)
+		}
+		return nil
 	}
-	if pages >= restartPages {
-		_ = db.BusyTimeout(restartWait)
-		_, _, _ = db.WALCheckpoint(schema, sqlite3.CHECKPOINT_RESTART)
-		_ = db.BusyTimeout(c.busy)
-	}
-	return nil
 }
 
 // Driver is required by database/sql, which calls it only for DB.Driver.
