@@ -408,6 +408,12 @@ func TestRestoreReplaces(t *testing.T) {
 			t.Error(got)
 		}
 	}
+	stale := crashed(t, s)
+	must(t, os.Remove(stale))
+	must(t, Restore(t.Context(), from, stale))
+	if n := reopened(t, stale).count(t, `select count(*) from auth_users`); n != 1 {
+		t.Errorf("%d users beside the log of a file that is gone", n)
+	}
 }
 
 // lock runs f while a connection has a lock on a file, although SQLite cannot read it.

@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -24,6 +25,7 @@ type connector struct {
 	busy time.Duration
 	vfs  string // a file system of tests; empty: that of the operating system
 
+	restart int          // restartPages for tests
 	copying atomic.Int32 // backups that run
 }
 
@@ -63,14 +65,15 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 // copyLog returns a function for one connection, which runs after each commit. The commit
 // stands, so that errors are left to the next one.
 func (c *connector) copyLog() func(*sqlite3.Conn, string, int) error {
-	limit := restartPages
+	restart := cmp.Or(c.restart, restartPages)
+	limit := restart
 	return func(db *sqlite3.Conn, schema string, pages int) error {
 		if pages >= copyPages {
 			_, _, _ = db.WALCheckpoint(schema, sqlite3.CHECKPOINT_PASSIVE)
 		}
 		switch {
-		case pages < restartPages:
-			limit = restartPages
+		case pages < restart:
+			limit = restart
 		case pages >= limit && c.copying.Load() == 0: // a backup reads for longer
 			limit = 2 * pages // if readers do not end in time, not every commit waits for them
 			_ = db.BusyTimeout(restartWait)
