@@ -23,7 +23,7 @@ import (
 type connector struct {
 	path string
 	busy time.Duration
-	vfs  string // a file system of tests; empty: that of the operating system
+	vfs  string // the file system in SQLite's registry
 
 	restart int          // restartPages for tests
 	copying atomic.Int32 // backups that run
@@ -97,7 +97,7 @@ func (noDriver) Open(string) (driver.Conn, error) {
 // who may read the file. SQLite would create both with the process's default mode. It gives
 // the log (-wal) the mode of the file, by modeof.
 func (c *connector) create() error {
-	if c.vfs != "" {
+	if c.vfs != spaceName { // of a test
 		return nil
 	}
 	mode := fs.FileMode(0o600)

@@ -89,7 +89,8 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // -wal and -shm are beside the file, not beside a link to it
 	}
-	c := &connector{path: path, busy: defaultBusy}
+	registerSpace()
+	c := &connector{path: path, busy: defaultBusy, vfs: spaceName}
 	for _, o := range opts {
 		o(c)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/authmount/auth/pgstore"
 	"github.com/authmount/auth/provider"
 	"github.com/authmount/auth/smtpmail"
+	"github.com/authmount/auth/sqlitestore"
 	"github.com/authmount/auth/twiliosms"
 )
 
@@ -68,7 +69,7 @@ func parse(args []string) (settings, error) {
 	}
 	str(&s.addr, "addr", "127.0.0.1:8080", "address to listen on")
 	str(&s.baseURL, "base-url", "", "public URL of the mount, with passkeys on https and on http://localhost; default http://<addr>/auth/v1, for development")
-	str(&s.database, "database-url", "", "postgres://… database, migrated at start; default: memory")
+	str(&s.database, "database-url", "", "postgres://… database, migrated at start, or sqlite:<file>; default: memory")
 	str(&s.secret, "secret", "", "secret of at least 32 bytes; commas separate the current one from previous ones; on http, default: made up at each start")
 	str(&s.appName, "app-name", "", "name shown in messages and pages")
 	str(&s.apiKeys, "api-key", "", "public API keys, separated by commas")
@@ -312,10 +313,17 @@ func run(args []string) error {
 	return serve(ctx, ln, a, adm, inbox, s, log)
 }
 
-// openStore opens the Postgres or the memory store.
+// openStore opens the Postgres, SQLite or memory store.
 func openStore(ctx context.Context, url string) (auth.Store, func(), error) {
 	if url == "" {
 		return memstore.New(), func() {}, nil
+	}
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
+		store, err := sqlitestore.Open(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		return store, func() { _ = store.Close() }, nil // everything is on the disk already
 	}
 	store, err := pgstore.Open(ctx, url, pgstore.AutoMigrate())
 	if err != nil {
