@@ -62,11 +62,15 @@ type Store struct {
 
 	wait     time.Duration // the time limit for waiting for other changes of this process
 	patience time.Duration // the time limit for reading a list
+	copying  *atomic.Int32 // backups that run
 }
 
 // newStore returns a store. file is nil for the application's own handle.
 func newStore(writer, reader *sql.DB, file *connector) *Store {
-	s := &Store{writer: writer, reader: reader, file: file, wait: defaultBusy, patience: patience}
+	s := &Store{writer: writer, reader: reader, file: file, wait: defaultBusy, patience: patience, copying: new(atomic.Int32)}
+	if file != nil {
+		s.copying = &file.copying
+	}
 	s.open, s.close = context.WithCancel(context.Background())
 	return s
 }
@@ -101,7 +105,8 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // -wal and -shm are beside the file, not beside a link to it
 	}
-	c := &connector{path: path, busy: defaultBusy, kind: fileSystem, log: slog.Default()}
+	registerSpace()
+	c := &connector{path: path, busy: defaultBusy, vfs: spaceName, kind: fileSystem, log: slog.Default()}
 	for _, o := range opts {
 		o(c)
 	}
@@ -159,8 +164,12 @@ func (s *Store) prepare(ctx context.Context) error {
 				t.exec(statement)
 			}
 		}
-		if v := value[int](t, `select version from auth_schema`); t.err == nil && v != schemaVersion {
-			return fmt.Errorf("auth: sqlite: the schema has version %d, this program needs %d", v, schemaVersion)
+		v := value[string](t, `select version from auth_schema`)
+		if t.err != nil {
+			return nil
+		}
+		if err := fits(v); err != nil {
+			return fmt.Errorf("auth: sqlite: %w", err)
 		}
 		return nil
 	})
