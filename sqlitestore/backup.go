@@ -57,11 +57,16 @@ func (s *Store) copyTo(ctx context.Context, path string) error {
 		return err
 	}
 	// Here no change waits for the log that the copy kept. The next commit starts it anew.
-	rows, err := s.reader.QueryContext(ctx, `pragma wal_checkpoint(passive)`)
-	if err != nil {
-		return nil //nolint:nilerr // the copy is complete, and each commit tries the same
-	}
-	return errors.Join(rows.Close(), rows.Err())
+	// An error is left to it, because the copy is complete.
+	_ = s.read(ctx, func(t *tx) error {
+		list(t, func(scan row) (busy int) {
+			var pages, copied int
+			scan(&busy, &pages, &copied)
+			return busy
+		}, `pragma wal_checkpoint(passive)`)
+		return nil
+	})
+	return nil
 }
 
 // beside calls f with the path of an empty file in a private folder beside path. The folder

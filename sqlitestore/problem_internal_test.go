@@ -91,7 +91,7 @@ func TestDamaged(t *testing.T) {
 		for i := part[0]; i < part[1]; i++ {
 			bad[i] ^= 0x5a
 		}
-		must(t, os.WriteFile(path, bad, 0o600))
+		must(t, os.WriteFile(path, bad, 0o600)) //nolint:gosec // of this test
 		s, err := Open(path)
 		if err == nil {
 			_, err = s.CreateUser(t.Context(), user1("dan"))
