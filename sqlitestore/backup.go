@@ -26,7 +26,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 		return errors.New("auth: sqlite: no backup within a transaction")
 	}
 	err := beside(path, func(copied string) error {
-		if _, err := os.Lstat(path); err == nil {
+		if exists(path) {
 			return &fs.PathError{Op: "backup", Path: path, Err: fs.ErrExist}
 		}
 		if err := s.copyTo(ctx, copied); err != nil {
@@ -162,7 +162,7 @@ func place(file, path string) error {
 	}
 	err := os.Link(file, path)
 	if err != nil && !errors.Is(err, fs.ErrExist) { // a file system without links
-		if _, exists := os.Lstat(path); exists == nil {
+		if exists(path) {
 			err = &fs.PathError{Op: "backup", Path: path, Err: fs.ErrExist}
 		} else {
 			err = os.Rename(file, path)
