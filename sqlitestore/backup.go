@@ -26,7 +26,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 		return errors.New("auth: sqlite: no backup within a transaction")
 	}
 	err := beside(path, func(copied string) error {
-		if _, err := os.Lstat(path); err == nil {
+		if exists(path) {
 			return &fs.PathError{Op: "backup", Path: path, Err: fs.ErrExist}
 		}
 		if err := s.copyTo(ctx, copied); err != nil {
@@ -57,11 +57,16 @@ func (s *Store) copyTo(ctx context.Context, path string) error {
 		return err
 	}
 	// Here no change waits for the log that the copy kept. The next commit starts it anew.
-	rows, err := s.reader.QueryContext(ctx, `pragma wal_checkpoint(passive)`)
-	if err != nil {
-		return nil //nolint:nilerr // the copy is complete, and each commit tries the same
-	}
-	return errors.Join(rows.Close(), rows.Err())
+	// An error is left to it, because the copy is complete.
+	_ = s.read(ctx, func(t *tx) error {
+		list(t, func(scan row) (busy int) {
+			var pages, copied int
+			scan(&busy, &pages, &copied)
+			return busy
+		}, `pragma wal_checkpoint(passive)`)
+		return nil
+	})
+	return nil
 }
 
 // beside calls f with the path of an empty file in a private folder beside path. The folder
@@ -157,7 +162,7 @@ func place(file, path string) error {
 	}
 	err := os.Link(file, path)
 	if err != nil && !errors.Is(err, fs.ErrExist) { // a file system without links
-		if _, exists := os.Lstat(path); exists == nil {
+		if exists(path) {
 			err = &fs.PathError{Op: "backup", Path: path, Err: fs.ErrExist}
 		} else {
 			err = os.Rename(file, path)

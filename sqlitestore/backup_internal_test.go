@@ -229,7 +229,7 @@ func TestRestoreOfAnOpenFile(t *testing.T) {
 	if path := os.Getenv("HOLD_OPEN"); path != "" { // the other process
 		s, err := Open(path)
 		must(t, err)
-		fmt.Println("open")
+		_, _ = os.Stdout.WriteString("open\n")
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		must(t, s.Close())
 		return
@@ -290,7 +290,7 @@ func TestRestoreChecks(t *testing.T) {
 	}())
 	at := func(content []byte) string {
 		path := filepath.Join(t.TempDir(), "backup.db")
-		must(t, os.WriteFile(path, content, 0o600))
+		must(t, os.WriteFile(path, content, 0o600)) //nolint:gosec // of this test
 		return path
 	}
 	flipped := func(from, to int) string {
@@ -338,7 +338,7 @@ func TestRestoreChecks(t *testing.T) {
 func copied(t *testing.T, s *Store) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "copy.db")
-	_, err := s.writer.ExecContext(t.Context(), `vacuum into '`+path+`'`)
+	_, err := s.writer.ExecContext(t.Context(), `vacuum into ?`, path)
 	must(t, err)
 	return path
 }
@@ -355,7 +355,7 @@ func crashed(t *testing.T, s *Store) string {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		b, err := os.ReadFile(from + suffix)
 		must(t, err)
-		must(t, os.WriteFile(to+suffix, b, 0o600))
+		must(t, os.WriteFile(to+suffix, b, 0o600)) //nolint:gosec // of this test
 	}
 	return to
 }
@@ -374,7 +374,7 @@ func TestRestoreReplaces(t *testing.T) {
 		late, err := direct(t.Context(), to, "mode=rw")
 		must(t, err)
 		if damaged {
-			f, err := os.OpenFile(to, os.O_RDWR, 0) //nolint:gosec // of this test
+			f, err := os.OpenFile(to, os.O_RDWR, 0)
 			must(t, err)
 			_, err = f.WriteAt(bytes.Repeat([]byte{0x5a}, 8192), 0)
 			must(t, errors.Join(err, f.Close()))

@@ -160,7 +160,7 @@ func TestPowerFailureAtFirst(t *testing.T) {
 		if !some(n, what, 41) {
 			continue
 		}
-		d := newDisk(t, uint64(n)) //nolint:gosec // not negative
+		d := newDisk(t, uint64(n))
 		d.failAt = n + 1
 		if s, err := Open(d.put(t, "auth.db", nil), d.on()); err == nil {
 			_ = s.Close() // without power

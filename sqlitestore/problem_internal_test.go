@@ -91,7 +91,7 @@ func TestDamaged(t *testing.T) {
 		for i := part[0]; i < part[1]; i++ {
 			bad[i] ^= 0x5a
 		}
-		must(t, os.WriteFile(path, bad, 0o600))
+		must(t, os.WriteFile(path, bad, 0o600)) //nolint:gosec // of this test
 		s, err := Open(path)
 		if err == nil {
 			_, err = s.CreateUser(t.Context(), user1("dan"))
@@ -108,5 +108,32 @@ func TestDamaged(t *testing.T) {
 		if _, err := s.CreateUser(t.Context(), user1("dan")); err != nil || s.count(t, `select count(*) from auth_users`) != 4 {
 			t.Errorf("%s, restored: %v", what, err)
 		}
+	}
+}
+
+// A backup may be a copy of a closed file, in which SQLite looks for a log, and in a folder
+// that may only be read. Nothing is left beside it.
+func TestRestoreFromReadOnlyFolder(t *testing.T) {
+	from, to := file(t), filepath.Join(t.TempDir(), "auth.db")
+	for _, path := range []string{from, to} {
+		for dir := filepath.Dir(path); len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
+			must(t, os.Chmod(dir, 0o777)) //nolint:gosec // of this test
+		}
+	}
+	must(t, Restore(t.Context(), from, to+"2"))
+	if got := names(t, filepath.Dir(from)); len(got) != 1 {
+		t.Errorf("left: %v", got)
+	}
+	back := chmod(t, map[string]os.FileMode{filepath.Dir(from): 0o555, from: 0o444})
+	defer back()
+	var err error
+	unprivileged(t, func() { err = Restore(t.Context(), from, to) })
+	must(t, err)
+	must(t, os.Chown(to, os.Geteuid(), os.Getegid()))
+	if got := contents(t, to); !strings.Contains(got, "auth_project 1 ") {
+		t.Error(got)
+	}
+	if got := names(t, filepath.Dir(from)); len(got) != 1 {
+		t.Errorf("left: %v", got)
 	}
 }

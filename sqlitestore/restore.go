@@ -88,23 +88,23 @@ func (r *restoring) restore(ctx context.Context, from, to string) error {
 	})
 }
 
-// duplicate copies a file with SQLite, because its newest rows may be in a log.
+// duplicate copies a file with SQLite, because its newest rows may be in a log. Without a log
+// nobody has it open, and SQLite creates nothing beside it, also where nothing can be created.
 func duplicate(ctx context.Context, from, to string) error {
-	db, err := direct(ctx, from, "mode=ro")
-	if err == nil {
-		if _, err = column(db, `select 1 from sqlite_schema`); err != nil {
-			err = errors.Join(explained(from, err), db.Close())
-		}
+	parameter := "mode=ro"
+	if !exists(from+"-wal") && !exists(from+"-journal") {
+		parameter += "&immutable=1"
 	}
-	if errors.Is(err, sqlite3.CANTOPEN) { // on a medium where no -shm can be created
-		if _, logged := os.Stat(from + "-wal"); errors.Is(logged, fs.ErrNotExist) {
-			db, err = direct(ctx, from, "immutable=1")
-		}
-	}
+	db, err := direct(ctx, from, parameter)
 	if err != nil {
 		return err
 	}
 	return errors.Join(explained(from, db.Backup("main", (&connector{path: to}).uri())), db.Close())
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // revisions is added to the revisions of a restored file, so that they exceed those of the

@@ -29,8 +29,28 @@
 //   - The claims of access tokens cannot be computed by a function of the database.
 //
 // All tables begin with auth_. The version of the schema is in auth_schema; the pragma
-// user_version is left to the application. Copy the file with SQLite's backup or VACUUM
-// INTO, because a plain copy lacks the changes that are still in the -wal file.
+// user_version is left to the application.
+//
+// # Durability
+//
+// A change that a method confirmed survives a crash of the process and a power failure, if
+// the disk does what it confirms. An error names the problem of the file, such as a full disk;
+// the change then took place as a whole or not at all, and the store works on when the problem
+// is gone. ErrDamaged is the error of a file that needs a backup.
+//
+// Store.Backup copies the file while the service runs, and Restore puts a backup in its place
+// while it does not:
+//
+//	err := store.Backup(ctx, "/backups/2026-01-02.db")
+//	err := sqlitestore.Restore(ctx, "/backups/2026-01-02.db", "auth.db")
+//
+// A plain copy of the file lacks the changes that are still in the -wal file, and brings back
+// sessions that ended and links that were used.
+//
+// The -wal file is copied into the file from 4 MB on. While something reads without a pause it
+// grows to about 32 MB; then a change waits for the readers, for three seconds at most. It
+// grows further only beside a read transaction of the application or a backup that does not
+// end.
 package sqlitestore
 
 import (
