@@ -9,8 +9,15 @@
 //
 //	store, err := sqlitestore.New(ctx, db)
 //
-// Choose it for one machine. Several processes on that machine may share the file, but a
-// file on a network drive gets damaged. For several machines, choose pgstore.
+// [Tx] returns the transaction of a sign-up, and InTx runs store calls and the application's
+// statements in one transaction.
+//
+// Choose it for one machine. Several processes on that machine may share the file;
+// WatchRevocations reports to each which sessions others ended. A process opens the file with
+// one SQLite library only: with Open, or with the application's driver and New. If one of two
+// libraries closes a file, the system drops the locks of the other. Open refuses files on NFS,
+// SMB and 9p, where they would get damaged, and logs a warning on FUSE; New does not know the
+// place. For several machines, choose pgstore.
 //
 // Differences to pgstore:
 //
@@ -18,9 +25,10 @@
 //     A disk that confirms a write in a millisecond allows some hundred sign-ins in a second.
 //     Reads never wait for changes.
 //   - Rate limits are written in the same way. On Postgres they cost no write to the disk.
-//   - Other processes do not learn of revocations: there is no feed of them
-//     (WatchRevocations). An access token of an ended session stays valid in another process
-//     until it expires, unless that process asks for the live session.
+//   - InTx begins the transaction itself, because there is one at a time. A store call within
+//     it, or within auth.Hooks.OnUserCreating, needs its context; another context is
+//     ErrOtherContext. Long transactions hold up every sign-in.
+//   - WatchRevocations reads a table five times a second.
 //   - There is no row-level security for the application's own queries.
 //   - Lists that no index serves (parts of user agents, metadata, combinations of filters)
 //     read the table, for two seconds at most; then the error is store.ErrTooBroad.
@@ -180,7 +188,7 @@ const schemaVersion = 1
 func (s *Store) prepare(ctx context.Context) error {
 	return s.transact(ctx, func(t *tx) error {
 		if value[int](t, `select count(*) from sqlite_schema where type = 'table' and name = 'auth_schema'`) == 0 {
-			for statement := range strings.SplitSeq(schema, ";\n") {
+			for statement := range strings.SplitSeq(strings.TrimSuffix(schema, ";\n"), ";\n") {
 				t.exec(statement)
 			}
 		}
