@@ -149,7 +149,7 @@ func (s *Store) prepare(ctx context.Context) error {
 }
 
 // Contract returns the version of the store contract that this store was written for.
-func (s *Store) Contract() int { return 15 }
+func (s *Store) Contract() int { return 16 }
 
 // Ping reports whether the file can be read and written.
 func (s *Store) Ping(ctx context.Context) error {
