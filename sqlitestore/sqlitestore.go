@@ -22,8 +22,8 @@
 //     (WatchRevocations). An access token of an ended session stays valid in another process
 //     until it expires, unless that process asks for the live session.
 //   - There is no row-level security for the application's own queries.
-//   - Lists that no index serves (parts of user agents, metadata, combinations of filters)
-//     read the table, for two seconds at most; then the error is store.ErrTooBroad.
+//   - Lists that no index serves (parts of user agents, unconfirmed accounts, combinations of
+//     filters) read the table, for two seconds at most; then the error is store.ErrTooBroad.
 //   - A change fails with its events if these cannot be recorded (Change.Unrecorded is never
 //     called).
 //   - The claims of access tokens cannot be computed by a function of the database.
