@@ -291,14 +291,21 @@ func (b *query) as(around string, more ...any) *query {
 // bounded runs a query within listPatience. Errors: store.ErrTooBroad if it takes
 // longer.
 func (s *Store) bounded(ctx context.Context, b *query, read func(pgx.Rows) error) error {
-	err := s.do(ctx, func(ctx context.Context, on querier) error {
-		batch := &pgx.Batch{}
-		if Tx(ctx) == nil { // otherwise the settings would apply to the rest of the application's transaction
-			batch.Queue(bounds, strconv.FormatInt(listPatience.Milliseconds(), 10))
-		}
-		batch.Queue(s.sql(b.sql.String()), b.args...).Query(read)
-		return on.SendBatch(ctx, batch).Close()
-	})
+	return tooBroad(s.do(ctx, func(ctx context.Context, on querier) error { return s.readList(ctx, on, b, read) }))
+}
+
+// readList runs a query within listPatience, as a part of a call.
+func (s *Store) readList(ctx context.Context, on querier, b *query, read func(pgx.Rows) error) error {
+	batch := &pgx.Batch{}
+	if Tx(ctx) == nil { // otherwise the settings would apply to the rest of the application's transaction
+		batch.Queue(bounds, strconv.FormatInt(listPatience.Milliseconds(), 10))
+	}
+	batch.Queue(s.sql(b.sql.String()), b.args...).Query(read)
+	return on.SendBatch(ctx, batch).Close()
+}
+
+// tooBroad returns the error of readList to the caller.
+func tooBroad(err error) error {
 	var e *pgconn.PgError
 	if errors.As(err, &e) && e.Code == "57014" {
 		return fmt.Errorf("%w: %w", store.ErrTooBroad, err)

@@ -55,7 +55,7 @@ const fewUsers = 5000
 
 // narrow returns the way of a query with the fewest matches, or -1 if all have more than
 // fewUsers.
-func (s *Store) narrow(ctx context.Context, ways []way) (best int, err error) {
+func (s *Store) narrow(ctx context.Context, on querier, ways []way) (best int, err error) {
 	best, fewest := -1, int64(fewUsers+1)
 	if len(ways) == 0 {
 		return best, nil
@@ -69,7 +69,7 @@ func (s *Store) narrow(ctx context.Context, ways []way) (best int, err error) {
 		b.add(`(select count(*) from (`+w.ids+fmt.Sprintf(` limit %d) found)`, fewUsers+1), w.args...)
 	}
 	b.sql.WriteString("]")
-	err = s.bounded(ctx, b, func(rows pgx.Rows) error {
+	err = s.readList(ctx, on, b, func(rows pgx.Rows) error {
 		counts, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[[]int64])
 		for i, n := range counts {
 			if n < fewest {
@@ -83,9 +83,11 @@ func (s *Store) narrow(ctx context.Context, ways []way) (best int, err error) {
 
 // listUsers reads a page of accounts.
 func (s *Store) listUsers(ctx context.Context, q store.UserQuery, read func(pgx.Rows) error) error {
-	best, err := s.narrow(ctx, waysOf(q))
-	if err != nil {
-		return err
-	}
-	return s.bounded(ctx, usersQuery(q, best), read)
+	return tooBroad(s.do(ctx, func(ctx context.Context, on querier) error {
+		best, err := s.narrow(ctx, on, waysOf(q))
+		if err != nil {
+			return err
+		}
+		return s.readList(ctx, on, usersQuery(q, best), read)
+	}))
 }
