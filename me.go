@@ -36,7 +36,8 @@ type UpdateMeParams struct {
 // another authentication within the last 15 minutes. Errors: CodeReauthNeeded,
 // CodeValidationFailed, CodeRateLimited (also by ProfileChangesPerUser),
 // CodeMethodDisabled, CodeSessionEnded, CodeUserBanned, CodeTargetStronger (the account
-// waits for the acceptance of its permissions).
+// waits for the acceptance of its permissions), CodeInsufficientAAL (the account needs a
+// second factor, and the session has to show its passkey first).
 func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 	var me current
 	if err := p.notActing(); err != nil {
@@ -99,8 +100,8 @@ func (a *Auth) checkNewIdentifiers(ctx context.Context, p UpdateMeParams, u User
 			return "", "", invalid("email", err.Error())
 		}
 	}
-	if !p.application && (phone != "" && phone != u.Phone || address != "" && isNewAddress(u, linkData{Email: address})) {
-		if err := a.requireNoWait(ctx, u); err != nil {
+	if phone != "" && phone != u.Phone || address != "" && isNewAddress(u, linkData{Email: address}) {
+		if err := a.requireMove(ctx, u, p.Caller, true); err != nil {
 			return "", "", err
 		}
 	}

@@ -288,7 +288,7 @@ type ConfirmPhoneParams struct {
 // CodeInvalidCode, CodeRateLimited, CodeUserAlreadyExists if the number was taken
 // meanwhile, CodeEmailNotVerified, CodeSessionEnded, CodeUserBanned,
 // CodeMethodDisabled, CodeValidationFailed, CodeTargetStronger (the account waits for an
-// acceptance).
+// acceptance), CodeInsufficientAAL as of UpdateMe.
 func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, error) {
 	if err := p.notActing(); err != nil {
 		return User{}, err
@@ -303,10 +303,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 			return u, goneOr(CodeSessionEnded, err)
 		}
 		if phone != u.Phone {
-			if !p.application {
-				err = a.requireNoWait(ctx, u)
-			}
-			if err == nil && u.Email != "" { // a second identifier; the first may be unverified by now
+			if err = a.requireMove(ctx, u, p.Caller, false); err == nil && u.Email != "" { // a second identifier; the first may be unverified by now
 				err = requireVerified(u)
 			}
 			if err != nil {

@@ -52,24 +52,73 @@ func (a *Auth) takesLink(ctx context.Context, c store.Credentials) (bool, error)
 }
 
 // showsAddress reports whether a session's method shows that the user receives the account's
-// mail or text messages.
-func showsAddress(m AMR) bool {
-	return slices.Contains([]string{methodMagicLink, methodPhoneCode, methodInvitation}, m.Method)
+// mail or text messages now. What a session showed long ago does not count.
+func (a *Auth) showsAddress(m AMR) bool {
+	return slices.Contains([]string{methodMagicLink, methodPhoneCode, methodInvitation}, m.Method) && a.now().Sub(m.Time()) < freshFor
+}
+
+// canShowAddress reports whether a user can sign in by a method of showsAddress.
+func (a *Auth) canShowAddress(ctx context.Context, u User) bool {
+	return u.EmailVerified() || u.PhoneVerified() && a.phoneOn(ctx)
 }
 
 // passkeyDue reports whether a sign-in or session has to show one of the account's passkeys
 // before it changes its second factors. An account that needs a second factor and has none has
 // to set one up, and otherwise anybody with its password could do that. Users who have lost
-// the passkey sign in by a method of showsAddress and set up another factor.
+// the passkey sign in by a method of showsAddress and set up another factor. Accounts that
+// have no such method would be lost with their passkey, so none is due there.
 func (a *Auth) passkeyDue(ctx context.Context, u User, amr []AMR, by credentialRef) (bool, error) {
-	if u.MFAEnabled || !a.passkeysOn(ctx) || !a.mfaRequired(ctx, u) || slices.ContainsFunc(amr, showsAddress) {
+	if u.MFAEnabled || !a.passkeysOn(ctx) || !a.canShowAddress(ctx, u) || slices.ContainsFunc(amr, a.showsAddress) {
 		return false, nil
+	}
+	if needs, err := a.needsFactor(ctx, u); err != nil || !needs {
+		return false, err
 	}
 	list, err := a.factors.Factors(ctx, u.ID)
 	if err != nil {
 		return false, storeFailed(err)
 	}
-	return slices.ContainsFunc(passkeysOf(list.List), func(f Factor) bool { return f.ID != by.Passkey }), nil
+	return slices.ContainsFunc(passkeysOf(list.List), func(f Factor) bool { return a.canShow(f, by) }), nil
+}
+
+// needsFactor is mfaRequired that also counts operators. The admin API asks them for a second
+// factor, and their sign-ins do not.
+func (a *Auth) needsFactor(ctx context.Context, u User) (bool, error) {
+	if a.mfaRequired(ctx, u) || len(u.Roles) == 0 {
+		return a.mfaRequired(ctx, u), nil
+	}
+	known, err := a.rolePermissions(ctx)
+	return err == nil && len(a.holdsOperator(known, u.Roles)) > 0, err
+}
+
+// canShow reports whether a passkey can be shown after a sign-in by a credential: nobody can
+// show one of another RP ID here, and two passkeys that count as one factor are not two.
+func (a *Auth) canShow(f Factor, by credentialRef) bool {
+	own, _ := a.cfg.passkeys.RPID()
+	r, err := a.cfg.passkeys.Record(storedPasskey(f))
+	return err != nil || r.RPID == own && f.ID != by.Passkey && (by.Passkey == "" || r.UserVerified)
+}
+
+// requireMove checks that a session may change the account's email address or phone number: not
+// while the account waits for an acceptance, and not while a passkey is due that the session has
+// not shown; asks: not lately. A sign-in at the new address would set up a second factor without
+// the passkey. Errors: CodeTargetStronger, CodeInsufficientAAL, CodeReauthNeeded.
+func (a *Auth) requireMove(ctx context.Context, u User, by Caller, asks bool) error {
+	if by.application {
+		return nil
+	}
+	if err := a.requireNoWait(ctx, u); err != nil {
+		return err
+	}
+	if due, err := a.passkeyDue(ctx, u, nil, credentialRef{}); err != nil || !due {
+		return err
+	}
+	s, _, err := a.liveSession(ctx, by, CodeSessionEnded)
+	switch {
+	case err != nil || slices.ContainsFunc(s.AMR, a.showsAddress), !asks && s.AAL == store.LevelAAL2:
+		return err
+	}
+	return a.requireRecentFactor(by, s)
 }
 
 // requireOwnFactor checks that a caller who changes second factors has used one recently, or

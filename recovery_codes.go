@@ -27,7 +27,7 @@ func (a *Auth) recordDroppedCodes(ctx context.Context, u User, sequence int64) e
 // addNewCodes adds the recovery codes to the tokens of a session that a second factor, just
 // used, makes necessary. waiting is the token of a sign-in that waited for the factor.
 func (a *Auth) addNewCodes(ctx context.Context, t *Tokens, used usedFactor, by Caller, waiting *store.TokenRef) {
-	if waiting == nil || used.id == "" || used.User.MFAEnabled {
+	if waiting == nil || used.id == "" || used.User.MFAEnabled || !a.mfaRequired(ctx, used.User) {
 		t.RecoveryCodes = a.replaceDroppedCodes(ctx, used, by)
 		return
 	}

@@ -111,7 +111,7 @@ func (a *Auth) routes() []route {
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, whenOff: true, handle: a.handleOTPVerify, done: doneSignedIn,
 			limits: slices.Concat(wrongCodes, first, wrongFactors),
-			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeEmailNotVerified, CodeTargetStronger, CodeInvalidTOTPCode, CodeValidationFailed)},
+			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeInsufficientAAL, CodeUserAlreadyExists, CodeEmailNotVerified, CodeTargetStronger, CodeInvalidTOTPCode, CodeValidationFailed)},
 		{pattern: "POST /forgot-password", access: keyed, captcha: true, handle: a.handleForgotPassword, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},
@@ -121,7 +121,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /verify-email", access: keyed, handle: a.handlePostVerifyEmail, form: a.handleVerifyEmailPost,
 			limits: slices.Concat(mails, wrongCodes, wrongPasswords, []string{"CodesPerIP"}),
 			errors: slices.Concat(maybeWithin, []Code{
-				CodeMissingToken, CodeInvalidToken, CodeInvalidCode, CodeInvalidCredentials, CodeUserAlreadyExists, CodeTargetStronger, CodeUserBanned,
+				CodeMissingToken, CodeInvalidToken, CodeInvalidCode, CodeInvalidCredentials, CodeInsufficientAAL, CodeUserAlreadyExists, CodeTargetStronger, CodeUserBanned,
 				CodeMethodDisabled, CodeValidationFailed, CodeOverloaded})},
 
 		{pattern: "GET /invitations/accept", access: open, handle: a.handleInvitation, errors: []Code{CodeInvalidToken}},
@@ -140,7 +140,7 @@ func (a *Auth) routes() []route {
 
 		{pattern: "GET /me", access: signedIn, act: true, whenOff: true, handle: a.handleMe},
 		{pattern: "PATCH /me", access: signedIn, handle: a.handleUpdateMe,
-			limits: slices.Concat(texts, []string{"ProfileChangesPerUser"}), errors: []Code{CodeReauthNeeded, CodeEmailNotVerified, CodeTargetStronger, CodeMethodDisabled, CodeValidationFailed}},
+			limits: slices.Concat(texts, []string{"ProfileChangesPerUser"}), errors: []Code{CodeReauthNeeded, CodeInsufficientAAL, CodeEmailNotVerified, CodeTargetStronger, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "DELETE /me", access: signedIn, handle: a.handleDeleteMe, errors: []Code{CodeReauthNeeded, CodeLastOwner}},
 		{pattern: "POST /me/password", access: signedIn, handle: a.handleChangePassword,
 			limits: slices.Concat(wrongPasswords, []string{"PasswordChangesPerUser"}),

@@ -142,6 +142,9 @@ func (a *Auth) signInWithFactor(ctx context.Context, s signIn) (*Tokens, error) 
 	}
 	var tokens *Tokens
 	use.complete = func(own context.Context, f *factorChange) (r store.FactorResult, err error) {
+		if f.alone {
+			return r, fail(CodeInvalidPasskey, errors.New("both passkeys count as one factor, and two are needed"))
+		}
 		if err := a.beforeSignIn(own, s.attempt()); err != nil {
 			return r, err
 		}

@@ -56,13 +56,30 @@ func (a *Auth) enrollee(ctx context.Context, by Caller, mfaToken string) (e enro
 }
 
 // waitingToEnrol reads the waiting sign-in of a token. Errors: CodeInvalidToken for any
-// other token, CodeBadToken if the credential of the sign-in no longer exists,
+// other token, CodeBadToken if the credential of the sign-in no longer exists, or if the
+// account has got a second factor or a passkey since, which a new sign-in asks for;
 // CodeUserBanned.
 func (a *Auth) waitingToEnrol(ctx context.Context, mfaToken string) (enrollee, error) {
 	t, d, err := a.peek(ctx, store.PurposeEnroll, mfaToken)
 	if err != nil {
 		return enrollee{}, err
 	}
+	e, err := a.enrolleeOf(ctx, t, d)
+	if err != nil {
+		return e, err
+	}
+	due := e.user.MFAEnabled
+	if !due {
+		due, err = a.passkeyDue(ctx, e.user, d.AMR, d.By)
+	}
+	if err == nil && due {
+		err = fail(CodeBadToken, errors.New("the account has a second factor or a passkey by now"))
+	}
+	return e, err
+}
+
+// enrolleeOf returns the enrollee of a valid token.
+func (a *Auth) enrolleeOf(ctx context.Context, t store.Token, d linkData) (enrollee, error) {
 	token := &store.TokenRef{Purpose: store.PurposeEnroll, Hash: t.Hash}
 	if d.SessionID != "" {
 		s, u, err := a.liveSession(ctx, Caller{UserID: t.UserID, SessionID: d.SessionID}, CodeBadToken)

@@ -111,7 +111,7 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 	waiting := &store.TokenRef{Purpose: store.PurposeMFA, Hash: t.Hash}
 	code := factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode, passkey: factorAssertion(p.Passkey, boundTo(Caller{}, waiting))}
 	if code.passkey != nil {
-		code.passkey.not, code.passkey.fresh = d.By.Passkey, true
+		code.passkey.not, code.passkey.fresh = d.By.Passkey, d.By.Passkey == ""
 	}
 	if d.SessionID != "" {
 		return a.continueSession(ctx, Caller{UserID: t.UserID, SessionID: d.SessionID}, code, waiting)

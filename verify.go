@@ -167,7 +167,8 @@ type VerifiedEmail struct {
 //
 // Errors: CodeInvalidToken, CodeMissingToken (the link was opened elsewhere),
 // CodeUserAlreadyExists if the new address was taken meanwhile, CodeSessionEnded,
-// CodeUserBanned, CodeTargetStronger (the account waits for an acceptance); with Password
+// CodeUserBanned, CodeTargetStronger (the account waits for an acceptance),
+// CodeInsufficientAAL as of UpdateMe; with Password
 // CodeInvalidCredentials, CodeRateLimited, CodeOverloaded, CodeMethodDisabled; of codes
 // CodeInvalidCode in place of CodeInvalidToken, CodeRateLimited, CodeValidationFailed.
 func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (VerifiedEmail, error) {
@@ -340,7 +341,7 @@ func (a *Auth) verificationEffect(ctx context.Context, p verification) (decide f
 		case p.by != nil && !p.by.isCurrent(creds):
 			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the credential was removed meanwhile"))
 		case isNewAddress(before, d):
-			if err := cmp.Or(a.requireSessionOf(ctx, p.Within, d), a.requireNoWait(ctx, before)); err != nil {
+			if err := cmp.Or(a.requireSessionOf(ctx, p.Within, d), a.requireMove(ctx, before, p.Within, false)); err != nil {
 				return store.Redemption{}, err
 			}
 		case !isFirstVerification(before, d) || a.bySameUser(creds, p):

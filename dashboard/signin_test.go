@@ -1,15 +1,20 @@
 package dashboard_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/pquerna/otp/totp"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/authenticator"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/passkey"
 )
 
 // After their session is revoked, a user is led to the sign-in page, not around in a
@@ -82,5 +87,59 @@ func TestSignInByLink(t *testing.T) {
 	}
 	if b.at.Path != "/dashboard/" {
 		t.Errorf("the link leads to %s: %.600s", b.at, b.text())
+	}
+}
+
+// An operator whose passkey is no second factor is not led around in a circle: after showing
+// the passkey, the operator sets up a second factor.
+func TestOperatorWithAPlainPasskey(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{RequireMFA: auth.On}, auth.WithPasskeys(passkey.New(passkey.Options{})))
+	key := authenticator.New(o.url)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	in, err := o.Login(t.Context(), auth.LoginParams{Email: "owner@example.com", Password: authtest.Password})
+	must(err)
+	claims, err := o.Verify(in.AccessToken)
+	must(err)
+	begun, err := o.BeginPasskey(t.Context(), auth.BeginPasskeyParams{Caller: claims.Caller()})
+	must(err)
+	credential, err := key.Create(begun.PublicKey)
+	must(err)
+	_, err = o.AddPasskey(t.Context(), auth.AddPasskeyParams{Caller: claims.Caller(), Credential: credential})
+	must(err)
+
+	b := o.browser()
+	b.get("/dashboard/users")
+	b.post(b.at.RequestURI(), url.Values{"login": {"owner@example.com"}, "password": {authtest.Password}})
+	if b.at.Path != "/dashboard/sign-in/second" {
+		t.Fatalf("an owner with a passkey is led to %s\n%s", b.at, b.text())
+	}
+	b.post("/dashboard/sign-in/second", url.Values{"do": {"passkey"}, "options": {""}})
+	var options struct {
+		PublicKey map[string]any `json:"public_key"`
+	}
+	must(json.Unmarshal([]byte(b.body), &options))
+	assertion, err := key.Get(options.PublicKey)
+	must(err)
+	b.post("/dashboard/sign-in/second", url.Values{"do": {"passkey"}, "credential": {string(assertion)}})
+	if b.at.Path != "/dashboard/second-factor" {
+		t.Fatalf("an owner who has shown the passkey is led to %s\n%s", b.at, b.text())
+	}
+	b.post(b.at.RequestURI(), url.Values{})
+	form := b.form()
+	code, err := totp.GenerateCode(form.Get("secret"), o.Clock.Now())
+	must(err)
+	form.Set("code", code)
+	form.Set("do", "enable")
+	b.post("/dashboard/second-factor", form)
+	b.want(http.StatusOK)
+	b.get("/dashboard/users")
+	if b.at.Path != "/dashboard/users" {
+		t.Fatalf("an owner with a factor is led to %s", b.at)
 	}
 }

@@ -52,7 +52,10 @@ func (v *visit) toSecondFactor() error {
 	if err != nil {
 		return err
 	}
-	enabled := u.MFAEnabled || v.Settings.Methods.Passkey && hasFactor(list, store.FactorPasskey) // a passkey can raise the session's level, too
+	// A passkey can raise the session's level, too. If it has done so, and the page still asks,
+	// the account has to have a second factor.
+	raises := v.Settings.Methods.Passkey && hasFactor(list, store.FactorPasskey) && v.claims.AAL != store.LevelAAL2
+	enabled := u.MFAEnabled || raises
 	if !enabled && auth.FreshAuth(v.p.kit.RecentPeriod()).Check(v.p.a, v.r, v.claims) != nil {
 		return v.signIn(auth.CodeReauthNeeded, v.returnTo()) // the setup would ask for it, and forget where to return
 	}

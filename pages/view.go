@@ -236,7 +236,7 @@ func sample() *View {
 		Settings: auth.PublicSettings{Enabled: true, SignupEnabled: true, Methods: auth.EnabledMethods{Password: true, MagicLink: true, PhoneOTP: true, OAuth: true, TOTP: true, Passkey: true}}, Script: "/", Signals: "{}",
 		LoginLabel: "label.email", LoginType: "email", Providers: []Provider{{Name: "google", Label: "Google", Linked: true, Email: address}}, OtherWays: true, Remember: true, Again: true,
 		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/",
-		PasskeySignUp: "/", NewPasskey: true, UsePasskey: true, NoApp: true, NoCode: true, FirstPasskey: true, Passkeys: []Passkey{{ID: "1", Name: "-", Created: "-", LastUsed: "-", Synced: true, SecondFactor: true}, {ID: "2", Name: "-", Created: "-"}},
+		PasskeySignUp: "/", NewPasskey: true, UsePasskey: true, NoApp: true, NoCode: true, PasskeyDue: true, FirstPasskey: true, Passkeys: []Passkey{{ID: "1", Name: "-", Created: "-", LastUsed: "-", Synced: true, SecondFactor: true}, {ID: "2", Name: "-", Created: "-"}},
 		Recovery: true, TrustDays: 1, Trust: true, Forced: true, ForPage: true, Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},
 		RecoveryCodes: []string{"a"}, ContinueTo: "/", User: User{Email: address, Phone: "+15550100", FullName: "Ada", MFAEnabled: true},
 		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Waits: true, Withheld: "editor", CodesLeft: "-", FewCodes: true, Provider: "Google", ActAs: address, ActCode: "a",

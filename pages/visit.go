@@ -243,7 +243,7 @@ func (v *visit) elsewhere(err error) (to goTo, ok bool) {
 	case e.Code == auth.CodeMFAEnrollmentRequired && e.MFAToken != "":
 		v.flow.MFAToken, v.flow.Enrol, v.flow.Continues = e.MFAToken, true, v.continues
 		return goTo(v.p.path("/sign-in/enrol")), true
-	case e.Code == auth.CodeInsufficientAAL && v.rt.begin != nil:
+	case e.Code == auth.CodeInsufficientAAL && (v.rt.begin != nil || v.rt.access == fresh):
 		v.flow.MFAToken, v.flow.ReturnTo = "", v.here()
 		return goTo(v.p.path("/sign-in/second")), true
 	case e.Code == auth.CodeReauthNeeded, v.rt.access != public && (e.Code == auth.CodeSessionEnded || e.Code == auth.CodeBadToken):
