@@ -25,11 +25,11 @@ func waysOf(q store.UserQuery) (ways []way) {
 	if q.Prefix != "" {
 		email, name := prefix(store.EmailKey(q.Prefix)), prefix(store.NameKey(q.Prefix))
 		ways = append(ways, way{
-			ids: `select m.id from auth.users m where coalesce(m.email_key, '') collate "C" like ?::text
+			ids: `select m.id from auth.users m where coalesce(m.email_key, '') collate "C" like ?::text and m.email_key is not null
 		union all select n.id from auth.users n where n.name_key like ?::text
 		union all select w.user_id from auth.user_words w where w.word like ?::text`,
 			// "offset 0" looks up the words of one account instead of reading all that match.
-			check: `coalesce(coalesce(u.email_key, '') collate "C" like ?::text or u.name_key like ?::text
+			check: `coalesce(u.email_key like ?::text or u.name_key like ?::text
 		or exists (select from auth.user_words w where w.user_id = u.id and w.word like ?::text offset 0), false)`,
 			args: []any{email, name, name},
 		})

@@ -69,8 +69,9 @@ func (b *query) pickStates(q *store.UserQuery) {
 	}
 }
 
-// pageOfUsers adds the cursor, the order and the limit. If few accounts match, they are sorted.
-// Otherwise the accounts are read in the order of an index.
+// pageOfUsers makes of the conditions of a query the statement for a page of accounts. If few
+// accounts match, their ids are sorted, and only those of the page are read whole. Otherwise the
+// accounts are read in the order of an index.
 func (b *query) pageOfUsers(q *store.UserQuery, few bool) {
 	order, ok := orders[q.Sort]
 	if !ok {
@@ -91,15 +92,20 @@ func (b *query) pageOfUsers(q *store.UserQuery, few bool) {
 		// The first condition alone finds the place in an index of an expression.
 		b.where(order+` `+than+`= ? and (`+order+`, u.id) `+than+` (?, ?)`, place, place, c.ID)
 	}
-	b.end(` order by `+order+direction+`, u.id`+direction+` limit ?`, q.Limit)
+	sorted := ` order by ` + order + direction + `, u.id` + direction
+	b.end(sorted+` limit ?`, q.Limit)
+	if few {
+		b.sql = selectUsers + ` where u.id in (select u.id from auth_users u where true` + b.sql + `)` + sorted
+	} else {
+		b.sql = selectUsers + ` where true` + b.sql
+	}
 }
 
 // listUsers reads a page of accounts with their metadata as JSON.
 func (s *Store) listUsers(ctx context.Context, q *store.UserQuery) (page []user, err error) {
 	err = s.patiently(ctx, func(t *tx) error {
-		b := &query{sql: selectUsers + ` where true`}
-		few := t.pick(b, q)
-		b.pageOfUsers(q, few)
+		b := &query{}
+		b.pageOfUsers(q, t.pick(b, q))
 		page = list(t, scanRow, b.sql, b.args...)
 		return nil
 	})

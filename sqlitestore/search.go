@@ -13,7 +13,8 @@ import (
 // index that would find the account by it.
 type way struct {
 	ids, check string
-	args       []any // of either form
+	ordered    string // check in a form whose index has the list's order; may be empty
+	args       []any  // of each form
 }
 
 // waysOf returns the conditions of a query that are ways.
@@ -21,7 +22,7 @@ func waysOf(q *store.UserQuery) (ways []way) {
 	if q.Prefix != "" {
 		email, name := store.EmailKey(q.Prefix), store.NameKey(q.Prefix)
 		ways = append(ways, way{
-			ids: `select u.id from auth_users u where u.email_key >= ? and u.email_key < ?
+			ids: `select u.id from auth_users u where coalesce(u.email_key, '') >= ? and coalesce(u.email_key, '') < ? and coalesce(u.email_key, '') > ''
 				union all select u.id from auth_users u where u.name_key <> '' and u.name_key >= ? and u.name_key < ?
 				union all select w.user_id from auth_user_words w where w.word >= ? and w.word < ?`,
 			check: `(+u.email_key >= ? and +u.email_key < ? or +u.name_key >= ? and +u.name_key < ?
@@ -36,7 +37,7 @@ func waysOf(q *store.UserQuery) (ways []way) {
 			args:  []any{store.DomainKey(q.Domain)},
 		}
 		if q.Sort == "" || q.Sort == store.SortCreated {
-			w.check = `u.email_domain = ?` // its index has the order
+			w.ordered = `u.email_domain = ?`
 		}
 		ways = append(ways, w)
 	}
@@ -70,7 +71,7 @@ func waysOf(q *store.UserQuery) (ways []way) {
 
 // fewUsers is the highest number of matches of a way that a list reads and sorts. If all ways
 // have more, reading the accounts in the list's order fills a page soon.
-const fewUsers = 20_000
+const fewUsers = 5000
 
 // pick adds all conditions of a query except its place in the list. few reports whether
 // the statement finds the accounts by a way with few matches. SQLite has no statistics of the
@@ -85,9 +86,12 @@ func (t *tx) pick(b *query, q *store.UserQuery) (few bool) {
 		}
 	}
 	for i, w := range ways {
-		if i == best {
+		switch {
+		case i == best:
 			b.where(`u.id in (`+w.ids+`)`, w.args...)
-		} else {
+		case best < 0 && w.ordered != "":
+			b.where(w.ordered, w.args...)
+		default:
 			b.where(w.check, w.args...)
 		}
 	}

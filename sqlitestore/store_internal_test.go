@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -182,16 +183,16 @@ func TestPlans(t *testing.T) {
 		return few
 	}
 	users := func(q store.UserQuery) query {
-		b := query{sql: selectUsers + ` where true`}
+		var b query
 		q.Limit, q.Now = 50, now
 		b.pageOfUsers(&q, pick(&b, &q))
 		return b
 	}
 	ordered := func(q store.UserQuery) query {
 		q.Limit, q.After = 50, &store.UserCursor{Time: now, Email: "x", ID: id}
-		b := query{sql: selectUsers + ` where true`}
+		var b query
 		for _, w := range waysOf(&q) {
-			b.where(w.check, w.args...)
+			b.where(cmp.Or(w.ordered, w.check), w.args...)
 		}
 		b.pickUsers(&q)
 		b.pageOfUsers(&q, false)
@@ -213,6 +214,7 @@ func TestPlans(t *testing.T) {
 		"prefix":                      users(store.UserQuery{Prefix: "ada"}),
 		"domain":                      users(store.UserQuery{Domain: "example.com", Sort: store.SortEmail}),
 		"metadata":                    users(store.UserQuery{Metadata: map[string]string{"plan": "pro"}}),
+		"domain and metadata":         users(store.UserQuery{Domain: "example.com", Metadata: map[string]string{"plan": "pro"}}),
 		"few and more":                users(store.UserQuery{Metadata: map[string]string{"plan": "pro"}, CreatedFrom: now, Banned: &yes}),
 		"role":                        users(store.UserQuery{Role: "admin"}),
 		"waiting":                     users(store.UserQuery{Waiting: []string{"owner"}, Now: now}),

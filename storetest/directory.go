@@ -129,6 +129,7 @@ func queries() map[string]store.UserQuery {
 		"by a letter without case":  {Prefix: "李"},
 		"by the end of a word":      {Prefix: "eill"},
 		"by a sign in a name":       {Prefix: "@ex"},
+		"by a space":                {Prefix: " "},
 		"by a domain":               {Domain: "EXAMPLE.com"},
 		"by a longer domain":        {Domain: "mail.example.com"},
 		"by the end of a domain":    {Domain: "com.org"},
