@@ -20,8 +20,8 @@ import (
 // UserFilter picks accounts, and their order. An account has to match all fields that are
 // set.
 type UserFilter struct {
-	// Search is an operator's search text: an id, a whole email address or phone number,
-	// or the start of an email address, phone number or name.
+	// Search is an operator's search text: an id, a whole email address or phone number, an
+	// @ with a whole domain, or the start of an email address or of any word of a name.
 	Search string `query:"q"`
 
 	Email        string            `query:"email"`
@@ -115,6 +115,7 @@ const (
 	MatchedID     Matched = "id"
 	MatchedEmail  Matched = "email"
 	MatchedPhone  Matched = "phone"
+	MatchedDomain Matched = "domain" // of email addresses
 	MatchedPrefix Matched = "prefix"
 )
 
@@ -282,7 +283,12 @@ func (m *Admin) search(ctx context.Context, text string, q *store.UserQuery) (Ma
 			return MatchedPhone, err
 		}
 	}
-	q.Prefix = strings.TrimSpace(text)
+	text = strings.TrimSpace(text)
+	if domain, ok := strings.CutPrefix(text, "@"); ok && domain != "" && !strings.ContainsAny(domain, "@ ") {
+		q.Domain = domain
+		return MatchedDomain, nil
+	}
+	q.Prefix = text
 	return MatchedPrefix, nil
 }
 

@@ -43,6 +43,7 @@ var variants = map[string]variant{
 	"accounts, by a whole number":    asked("GET /users?q=%2B4930123456", ""),
 	"accounts, by an id":             asked("GET /users?q=$ada", ""),
 	"accounts, by a prefix":          asked("GET /users?q=ad", ""),
+	"accounts, by a domain":          asked("GET /users?q=@example.com", ""),
 	"an account, by an address":      asked("GET /users/lookup?email=ada@example.com", ""),
 	"an account of a chosen id":      asked("POST /users", `{"id":"01a1fb4c-2b13-7a71-806e-0000000000$kk","email":"new$k@example.com"}`),
 	"an account with everything":     asked("POST /users", `{"email":"new$k@example.com","password":"a phrase of four words","roles":["writer"],"notes":"x","send":"verify"}`),

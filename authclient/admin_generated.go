@@ -323,8 +323,9 @@ type UserQuery struct {
 	Order       string    `query:"order"` // One of "asc", "desc".
 	Phone       string    `query:"phone"`
 	Provider    string    `query:"provider"` // Accounts with an identity of this provider.
-	// An id, the complete email address or phone number of an account, or else the start of
-	// an address or name; matched reports how it was read.
+	// An id, the complete email address or phone number of an account, or @ with a complete
+	// domain (@example.com), or else the start of an email address or of any word of a
+	// name; matched reports how it was read.
 	Q            string    `query:"q"`
 	Role         string    `query:"role"`
 	SignedInFrom time.Time `query:"signed_in_from"`
@@ -347,10 +348,11 @@ type UserPageCount struct {
 
 // UserPage is one page of Admin.Users.
 type UserPage struct {
-	Count      *UserPageCount `json:"count"`
-	Matched    *string        `json:"matched"`     // How q was read. One of "id", "email", "phone", "prefix".
-	NextCursor *string        `json:"next_cursor"` // The cursor of the next page; null on the last page.
-	Users      []AdminUser    `json:"users"`
+	Count *UserPageCount `json:"count"`
+	// How q was read. One of "id", "email", "phone", "domain", "prefix".
+	Matched    *string     `json:"matched"`
+	NextCursor *string     `json:"next_cursor"` // The cursor of the next page; null on the last page.
+	Users      []AdminUser `json:"users"`
 }
 
 // Users is GET /users: accounts. All filters must match. metadata.<name>=<value>
@@ -882,8 +884,9 @@ type ExportQuery struct {
 	Order    string   `query:"order"` // One of "asc", "desc".
 	Phone    string   `query:"phone"`
 	Provider string   `query:"provider"` // Accounts with an identity of this provider.
-	// An id, the complete email address or phone number of an account, or else the start of
-	// an address or name; matched reports how it was read.
+	// An id, the complete email address or phone number of an account, or @ with a complete
+	// domain (@example.com), or else the start of an email address or of any word of a
+	// name; matched reports how it was read.
 	Q            string    `query:"q"`
 	Role         string    `query:"role"`
 	SignedInFrom time.Time `query:"signed_in_from"`

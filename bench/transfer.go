@@ -206,6 +206,16 @@ func (t *transfers) copyAccounts(ctx context.Context) (int, error) {
 	}
 	n, err := t.pool.CopyFrom(ctx, pgx.Identifier{"auth", "users"},
 		[]string{"id", "email", "email_key", "email_verified_at", "full_name", "name_key", "user_metadata", "app_metadata", "roles", "password_hash", "created_at", "updated_at"}, pgx.CopyFromRows(rows))
+	if err != nil {
+		return int(n), err
+	}
+	var words [][]any
+	for _, row := range rows {
+		for _, word := range store.NameWords(row[4].(string)) { //nolint:forcetypeassert // above
+			words = append(words, []any{row[0], word})
+		}
+	}
+	_, err = t.pool.CopyFrom(ctx, pgx.Identifier{"auth", "user_words"}, []string{"user_id", "word"}, pgx.CopyFromRows(words))
 	return int(n), err
 }
 

@@ -18,7 +18,7 @@ var userFilters = []string{"q", "status", "role", "mfa", "provider", "created_fr
 
 func showUsers(v *visit) (*page, error) {
 	p := &page{Title: v.t("Users"), Filters: v.filters(
-		field{Name: "q", Label: "Search", Type: "search", Hint: v.t("Email address, phone number or ID, or the beginning of an address or name")},
+		field{Name: "q", Label: "Search", Type: "search", Hint: v.t("Email address, phone number or ID, @domain, or the beginning of an address or of a word of a name")},
 		field{Name: "status", Label: "Status", Type: "select", Options: v.choices("", "Any", "active", "Active", "banned", "Banned", "unconfirmed", "Unconfirmed", "invited", "Invited", "waiting", "Waiting to accept")},
 		field{Name: "role", Label: "Role", Type: "text"},
 		field{Name: "mfa", Label: "Second factor", Type: "select", Options: v.choices("", "Any", "true", "Yes", "false", "No")},
@@ -139,8 +139,10 @@ func (v *visit) countText(o object) string {
 		text += ". " + v.t("The search matches one complete address.")
 	case "phone":
 		text += ". " + v.t("The search matches one complete phone number.")
+	case "domain":
+		text += ". " + v.t("The search was read as the domain of email addresses.")
 	case "prefix":
-		text += ". " + v.t("The search was read as the beginning of an address or name.")
+		text += ". " + v.t("The search was read as the beginning of an address or of a word of a name.")
 	}
 	return text
 }

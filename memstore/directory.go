@@ -84,11 +84,12 @@ func picked(u *user, q *store.UserQuery) bool {
 		return (from.IsZero() || !t.Before(from)) && (to.IsZero() || t.Before(to))
 	}
 	begins := q.Prefix == "" || u.Email != "" && strings.HasPrefix(store.EmailKey(u.Email), store.EmailKey(q.Prefix)) ||
-		strings.HasPrefix(store.NameKey(u.FullName), store.NameKey(q.Prefix))
+		store.NameMatches(u.FullName, q.Prefix)
 	linked := q.Provider == "" || slices.ContainsFunc(u.Identities, func(i store.Identity) bool {
 		return i.Provider == q.Provider && (q.Subject == "" || i.Subject == q.Subject)
 	})
-	return begins && linked && (q.ID == "" || strings.EqualFold(u.ID, q.ID)) &&
+	at := q.Domain == "" || u.Email != "" && store.EmailDomain(u.Email) == store.DomainKey(q.Domain)
+	return begins && at && linked && (q.ID == "" || strings.EqualFold(u.ID, q.ID)) &&
 		(len(q.IDs) == 0 || slices.ContainsFunc(q.IDs, func(id string) bool { return strings.EqualFold(u.ID, id) })) &&
 		(q.Email == "" || u.Email != "" && store.EmailKey(u.Email) == store.EmailKey(q.Email)) && (q.Phone == "" || u.Phone == q.Phone) &&
 		(len(q.Waiting) == 0 || !u.Accepted(q.Now) && slices.ContainsFunc(u.Roles, func(r string) bool { return slices.Contains(q.Waiting, r) })) &&

@@ -114,7 +114,7 @@ func New() *Store {
 }
 
 // Contract returns the version of the store contract that this store was written for.
-func (s *Store) Contract() int { return 15 }
+func (s *Store) Contract() int { return 16 }
 
 // lock takes the mutex unless the context is cancelled.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {

@@ -67,17 +67,25 @@ func (b *query) add(text string, args ...any) {
 	b.sql.WriteString(text)
 }
 
-// usersQuery returns the statement for a list of accounts.
-func usersQuery(q store.UserQuery) *query {
+// usersQuery returns the statement for a list of accounts. best is the way with few matches,
+// or -1 (Store.narrow).
+func usersQuery(q store.UserQuery, best int) *query {
 	b := &query{}
 	b.sql.WriteString(listUsers)
+	for i, w := range waysOf(q) {
+		if i == best {
+			b.where(`u.id in (with found (id) as materialized (`+w.ids+`) select found.id from found)`, w.args...)
+		} else {
+			b.where(w.check, w.args...)
+		}
+	}
 	b.filter(q)
 	b.page(q)
 	return b
 }
 
-// filter adds all conditions of a query. A condition that has an index is written as
-// the index expression.
+// filter adds all conditions of a query that are no ways. A condition that has an index is
+// written as the index expression.
 func (b *query) filter(q store.UserQuery) {
 	b.filterNames(q)
 	b.filterFacts(q)
@@ -94,7 +102,7 @@ func (b *query) filter(q store.UserQuery) {
 	}
 }
 
-// filterNames adds the conditions on ids, addresses, names and identities.
+// filterNames adds the conditions on ids, addresses and identities.
 func (b *query) filterNames(q store.UserQuery) {
 	if q.ID != "" {
 		b.where(`u.id = ?::uuid`, q.ID)
@@ -113,9 +121,6 @@ func (b *query) filterNames(q store.UserQuery) {
 		b.where(`u.id = (select i.user_id from auth.identities i where i.provider = ?::text and i.subject = ?::text)`, q.Provider, q.Subject)
 	case q.Provider != "":
 		b.where(`exists (select from auth.identities i where i.user_id = u.id and i.provider = ?::text)`, q.Provider)
-	}
-	if q.Prefix != "" {
-		b.where(`(coalesce(u.email_key, '') collate "C" like ?::text or u.name_key like ?::text)`, prefix(store.EmailKey(q.Prefix)), prefix(store.NameKey(q.Prefix)))
 	}
 }
 
@@ -186,11 +191,6 @@ func (b *query) page(q store.UserQuery) {
 	b.add(` order by `+order.columns+direction+`, u.id`+direction+` limit ?::integer`, q.Limit)
 }
 
-// prefix returns a LIKE pattern for texts that begin with s.
-func prefix(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
-}
-
 // ListUsers lists accounts. Within the application's transaction (InTx) only that
 // transaction's own timeouts limit it.
 func (s *Store) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User, error) {
@@ -198,7 +198,7 @@ func (s *Store) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User,
 	if q.Limit > store.MaxQueryIDs { // exports: all pages but the last are full
 		list = make([]store.User, 0, min(q.Limit, fullPage))
 	}
-	err := s.bounded(ctx, usersQuery(q), func(rows pgx.Rows) (err error) {
+	err := s.listUsers(ctx, q, func(rows pgx.Rows) (err error) {
 		list, err = pgx.AppendRows(list[:0], rows, func(row pgx.CollectableRow) (store.User, error) {
 			var r userRow
 			if err := row.Scan(r.into()...); err != nil {
@@ -218,7 +218,7 @@ func (s *Store) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User,
 // thousand accounts and more use it, so all rows are scanned into the same variables.
 func (s *Store) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.UserRow, error) {
 	var list []store.UserRow
-	err := s.bounded(ctx, usersQuery(q), func(rows pgx.Rows) error {
+	err := s.listUsers(ctx, q, func(rows pgx.Rows) error {
 		defer rows.Close()
 		list = make([]store.UserRow, 0, min(q.Limit, fullPage))
 		var r userRow
@@ -247,6 +247,9 @@ func (s *Store) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.Us
 func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.Total, error) {
 	some := &query{}
 	some.sql.WriteString(someUsers)
+	for _, w := range waysOf(q) {
+		some.where(`u.id in (`+w.ids+`)`, w.args...)
+	}
 	some.filter(q)
 	var n int64
 	err := s.bounded(ctx, some.as(countUsers, store.CountedExactly+1), func(rows pgx.Rows) (err error) {
@@ -288,14 +291,21 @@ func (b *query) as(around string, more ...any) *query {
 // bounded runs a query within listPatience. Errors: store.ErrTooBroad if it takes
 // longer.
 func (s *Store) bounded(ctx context.Context, b *query, read func(pgx.Rows) error) error {
-	err := s.do(ctx, func(ctx context.Context, on querier) error {
-		batch := &pgx.Batch{}
-		if Tx(ctx) == nil { // otherwise the settings would apply to the rest of the application's transaction
-			batch.Queue(bounds, strconv.FormatInt(listPatience.Milliseconds(), 10))
-		}
-		batch.Queue(s.sql(b.sql.String()), b.args...).Query(read)
-		return on.SendBatch(ctx, batch).Close()
-	})
+	return tooBroad(s.do(ctx, func(ctx context.Context, on querier) error { return s.readList(ctx, on, b, read) }))
+}
+
+// readList runs a query within listPatience, as a part of a call.
+func (s *Store) readList(ctx context.Context, on querier, b *query, read func(pgx.Rows) error) error {
+	batch := &pgx.Batch{}
+	if Tx(ctx) == nil { // otherwise the settings would apply to the rest of the application's transaction
+		batch.Queue(bounds, strconv.FormatInt(listPatience.Milliseconds(), 10))
+	}
+	batch.Queue(s.sql(b.sql.String()), b.args...).Query(read)
+	return on.SendBatch(ctx, batch).Close()
+}
+
+// tooBroad returns the error of readList to the caller.
+func tooBroad(err error) error {
 	var e *pgconn.PgError
 	if errors.As(err, &e) && e.Code == "57014" {
 		return fmt.Errorf("%w: %w", store.ErrTooBroad, err)

@@ -17,11 +17,12 @@ import (
 // them in rare values.
 const directoryPopulation = `
 	insert into auth.users (id, email, email_key, email_verified_at, phone, full_name, name_key, linked, roles, mfa_enabled, app_metadata, banned_until, created_at, updated_at, last_sign_in_at)
-		select gen_random_uuid(), g || '@example.org', g || '@example.org', case when g % 1000 > 0 then now() end, case when g % 10 = 0 then '+4930' || (1000000 + g) end,
+		select gen_random_uuid(), g || '@' || d, g || '@' || d, case when g % 1000 > 0 then now() end, case when g % 10 = 0 then '+4930' || (1000000 + g) end,
 			'Person ' || g, 'person ' || g, true, case when g % 1000 = 1 then '{editor}'::text[] else '{}' end, g % 1000 = 2,
 			case when g % 1000 = 3 then jsonb_build_object('plan', 'pro', 'seats', g) else '{}' end, case when g % 1000 = 4 then 'infinity'::timestamptz end,
 			now() - g * interval '1 minute', now(), case when g % 2 = 0 then now() - g * interval '1 minute' end
-		from generate_series(1, 30000) g;
+		from generate_series(1, 30000) g, lateral (select case when g % 1000 = 5 then 'few.example' else 'example.org' end as d) as domain;
+	insert into auth.user_words (user_id, word) select id, split_part(name_key, ' ', 2) from auth.users;
 	insert into auth.identities (id, user_id, provider, subject, created_at)
 		select gen_random_uuid(), id, case when email_key like '%001@example.org' then 'rare' else 'google' end, email_key, created_at from auth.users where email_verified_at is not null;
 	analyze`
@@ -56,6 +57,9 @@ func TestDirectoryPlans(t *testing.T) {
 		"provider of most": {store.UserQuery{Provider: "google"}, nil, false},
 		"prefix of mail":   {store.UserQuery{Prefix: "2999"}, []string{"users_email_order_idx"}, true},
 		"prefix of a name": {store.UserQuery{Prefix: "Person 2999"}, []string{"users_name_prefix_idx"}, true},
+		"a word of a name": {store.UserQuery{Prefix: "29999"}, []string{"user_words_word_idx"}, true},
+		"domain of few":    {store.UserQuery{Domain: "few.example"}, []string{"users_domain_idx"}, true},
+		"domain of many":   {store.UserQuery{Domain: "example.org"}, nil, false},
 		"prefix of many":   {store.UserQuery{Prefix: "Person"}, nil, false},
 		"role":             {store.UserQuery{Role: "editor"}, []string{"users_roles_idx"}, true},
 		"metadata":         {store.UserQuery{Metadata: map[string]string{"plan": "pro"}}, []string{"users_app_metadata_idx"}, true},
@@ -133,17 +137,22 @@ func check(t *testing.T, planner *pgtest.Planner, name string, indexes []string,
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
+	statements := 2
 	for _, p := range plans {
 		if strings.Contains(p.SQL, "set_config") {
 			continue
 		}
 		t.Logf("%s: %v", name, p)
+		if strings.HasPrefix(p.SQL, "select array[") { // counts matches up to a limit, by a scan if many are expected
+			statements += 2
+			continue
+		}
 		if err := p.CheckList(600, indexes...); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if len(plans) != 2 {
-		t.Errorf("%s: %d statements, want the bounds and the list", name, len(plans))
+	if len(plans) != statements {
+		t.Errorf("%s: %d statements, want %d: the bounds and the list, after a count that chooses its form", name, len(plans), statements)
 	}
 }
 

@@ -72,13 +72,14 @@ type importColumns struct {
 	signedIn, banned                    []*time.Time
 	mfa, linked                         []bool
 	accepted                            []int64
+	words, named                        []string // the words of names, and the ids of their users
 }
 
 func (c *importColumns) args() []any {
 	return []any{
 		c.ids, c.emails, c.emailKeys, c.emailsVerified, c.phones, c.phonesVerified,
 		c.names, c.nameKeys, c.userMetadata, c.appMetadata, c.roles, c.hashes, c.mfa,
-		c.created, c.updated, c.signedIn, c.banned, c.linked, c.handles, c.accepted,
+		c.created, c.updated, c.signedIn, c.banned, c.linked, c.handles, c.accepted, c.named, c.words,
 	}
 }
 
@@ -103,6 +104,9 @@ func (c *importColumns) add(row store.ImportedRow) (store.User, error) {
 	c.signedIn, c.banned = append(c.signedIn, moment(u.LastSignInAt)), append(c.banned, moment(u.BannedUntil))
 	c.mfa, c.linked = append(c.mfa, u.MFAEnabled), append(c.linked, len(u.Identities) > 0)
 	c.handles, c.accepted = append(c.handles, orNull(asText(u.Handle))), append(c.accepted, u.AcceptedSequence)
+	for _, word := range store.NameWords(u.FullName) {
+		c.named, c.words = append(c.named, u.ID), append(c.words, asText(word))
+	}
 	return u, nil
 }
 
@@ -146,6 +150,9 @@ const insertImported = `with taken as (
 		from ` + importedUsers + ` where r.id not in (select taken.user_id from taken) order by r.n
 		on conflict do nothing
 		returning id
+	), words as (
+		insert into auth.user_words (user_id, word)
+		select w.user_id, w.word from unnest($23::uuid[], $24::text[]) as w (user_id, word) join u on u.id = w.user_id
 	), identities as (
 		insert into auth.identities (id, user_id, provider, subject, email, created_at, last_sign_in_at, sequence)
 		select i.id, i.user_id, i.provider, i.subject, i.email, i.created_at, i.last_sign_in_at, 1

@@ -70,7 +70,7 @@ var (
 )
 
 // Contract is the version of store.Store that this package was written for.
-func (s *Store) Contract() int { return 15 }
+func (s *Store) Contract() int { return 16 }
 
 // Option changes how a Store works.
 type Option func(*Store) error

@@ -34,6 +34,8 @@ var insertUser = `with u as (
 	), identities as (
 		insert into auth.identities (id, user_id, provider, subject, email, created_at, last_sign_in_at, sequence)
 		select i.id, u.id, i.provider, i.subject, i.email, i.created_at, i.last_sign_in_at, 1 from u, jsonb_to_recordset($5::jsonb) as ` + identityRecord + `
+	), words as (
+		insert into auth.user_words (user_id, word) select u.id, w.word from u, unnest($26::text[]) as w (word)
 	), about as (
 		select u.id as user_id, 0 as outcome from u
 	), ` + recorded + `
@@ -114,9 +116,12 @@ func (s *Store) insertUser(ctx context.Context, q querier, nu store.NewUser, eve
 	}
 	err = q.QueryRow(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(firstTokens(u.ID, nu.Tokens)...), identitiesInput(u.Identities...),
 		u.ID, orNull(u.Email), orNull(store.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, nonNil(u.Roles),
-		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(store.NameKey(u.FullName)), nu.Notes, orNull(u.Handle), u.AcceptedSequence).Scan(&ok)
+		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(store.NameKey(u.FullName)), nu.Notes, orNull(u.Handle), u.AcceptedSequence, words(u.FullName)).Scan(&ok)
 	return ok, err
 }
+
+// words returns the later words of a name, by which lists find it.
+func words(name string) []string { return nonNil(store.NameWords(name)) }
 
 // firstTokens returns the tokens of a new user with their origin.
 func firstTokens(userID string, list []store.Token) []store.Token {

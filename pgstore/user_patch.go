@@ -60,6 +60,11 @@ const patchUser = `update auth.users u set
 		handle = case when $36::text is null then u.handle else nullif($36::text, '') end
 	where u.id = $1::uuid`
 
+// putWords replaces the words of a name. The rows that stay are not touched.
+const putWords = `with gone as (delete from auth.user_words w where w.user_id = $1::uuid and w.word <> all ($2::text[]))
+	insert into auth.user_words (user_id, word) select $1::uuid, n.word from unnest($2::text[]) as n (word)
+	where not exists (select from auth.user_words w where w.user_id = $1::uuid and w.word = n.word)`
+
 const dropIdentities = `delete from auth.identities i where i.user_id = $1::uuid`
 
 const dropDevices = `delete from auth.devices d where d.user_id = $1::uuid`
@@ -145,6 +150,9 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time
 // identity or factor of the user can be added meanwhile, because that locks the user's
 // row, too.
 func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time.Time, addedBy int64, r *result) {
+	if p.FullName != nil {
+		b.Queue(s.sql(putWords), id, words(*p.FullName))
+	}
 	switch {
 	case p.DropCredentials:
 		s.queueRevoke(b, id, store.SessionFilter{Except: p.KeepSession}, now, &r.ended)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/authmount/auth/store"
@@ -18,7 +16,7 @@ var orders = map[store.UserSort]string{
 	store.SortEmail:    `coalesce(u.email_key, '')`,
 }
 
-// pickUsers adds all conditions of a query except its place in the list.
+// pickUsers adds the conditions of a query that no way finds, except its place in the list.
 func (b *query) pickUsers(q *store.UserQuery) {
 	b.pickNames(q)
 	b.pickStates(q)
@@ -26,7 +24,7 @@ func (b *query) pickUsers(q *store.UserQuery) {
 	b.within(orders[store.SortSignedIn], q.SignedInFrom, q.SignedInTo)
 }
 
-// pickNames adds the conditions on ids, addresses, names and identities.
+// pickNames adds the conditions on ids, addresses and identities.
 func (b *query) pickNames(q *store.UserQuery) {
 	b.same(`u.id`, strings.ToLower(q.ID))
 	if len(q.IDs) > 0 {
@@ -42,65 +40,45 @@ func (b *query) pickNames(q *store.UserQuery) {
 	case q.Provider != "":
 		b.where(`exists (select 1 from auth_identities i where i.user_id = u.id and i.provider = ?)`, q.Provider)
 	}
-	if q.Prefix != "" {
-		email, name := store.EmailKey(q.Prefix), store.NameKey(q.Prefix)
-		b.where(`(u.email_key >= ? and u.email_key < ? or u.name_key <> '' and u.name_key >= ? and u.name_key < ?)`, email, email+last, name, name+last)
-	}
 }
 
-// pickStates adds the conditions on roles, metadata and the state of accounts.
+// pickStates adds the conditions on the state of accounts.
 func (b *query) pickStates(q *store.UserQuery) {
-	if q.Role != "" {
-		b.where(`u.id in (select r.user_id from auth_user_roles r where r.role = ?)`, q.Role)
-	}
 	if len(q.Waiting) > 0 {
 		b.where(`u.id in (select r.user_id from auth_user_roles r where r.role in (select value from json_each(?))) and (u.accepted_sequence = 0 or u.accepted_until <= ?)`, jsonOf(q.Waiting), micros(q.Now))
 	}
-	for _, name := range slices.Sorted(maps.Keys(q.Metadata)) {
-		either, args := []string{}, []any{name}
-		for _, v := range store.MetadataValues(q.Metadata[name]) {
-			switch v := v.(type) {
-			case string:
-				either, args = append(either, `m.type = 'text' and m.value = ?`), append(args, v)
-			case float64:
-				either, args = append(either, `m.type in ('integer', 'real') and cast(m.value as real) = ?`), append(args, v)
-			case bool:
-				either, args = append(either, `m.type = ?`), append(args, map[bool]string{true: "true", false: "false"}[v])
-			default:
-				either = append(either, `m.type = 'null'`)
-			}
-		}
-		b.where(`exists (select 1 from json_each(u.app_metadata) m where m.key = ? and (`+strings.Join(either, ` or `)+`))`, args...)
-	}
 	const linked = `exists (select 1 from auth_identities i where i.user_id = u.id)`
+	if q.Banned != nil && !*q.Banned { // otherwise a way
+		b.where(`(u.banned_until is null or u.banned_until <= ?)`, micros(q.Now))
+	}
 	for _, state := range []struct {
 		want      *bool
 		condition string
-		args      []any
 	}{
-		{q.Banned, `ifnull(u.banned_until > ?, false)`, []any{micros(q.Now)}},
-		{q.Confirmed, `(u.email_verified_at is not null or u.phone_verified_at is not null or ` + linked + `)`, nil},
-		{q.MFA, `u.mfa_enabled = 1`, nil},
-		{q.Password, `u.password_hash <> ''`, nil},
+		{q.Confirmed, `(u.email_verified_at is not null or u.phone_verified_at is not null or ` + linked + `)`},
+		{q.MFA, `u.mfa_enabled = 1`},
+		{q.Password, `u.password_hash <> ''`},
 	} {
 		switch {
 		case state.want == nil:
 		case *state.want:
-			b.where(state.condition, state.args...)
+			b.where(state.condition)
 		default:
-			b.where(`not (`+state.condition+`)`, state.args...)
+			b.where(`not (` + state.condition + `)`)
 		}
-	}
-	if q.Banned != nil && *q.Banned {
-		b.where(`u.banned_until > ?`, micros(q.Now)) // the same in a form that finds its index
 	}
 }
 
-// pageOfUsers adds the cursor, the order and the limit.
-func (b *query) pageOfUsers(q *store.UserQuery) {
+// pageOfUsers makes of the conditions of a query the statement for a page of accounts. If few
+// accounts match, their ids are sorted, and only those of the page are read whole. Otherwise the
+// accounts are read in the order of an index.
+func (b *query) pageOfUsers(q *store.UserQuery, few bool) {
 	order, ok := orders[q.Sort]
 	if !ok {
 		order = orders[store.SortCreated]
+	}
+	if few {
+		order = `+` + order // which no index has
 	}
 	direction, than := ``, `>`
 	if q.Desc {
@@ -114,15 +92,27 @@ func (b *query) pageOfUsers(q *store.UserQuery) {
 		// The first condition alone finds the place in an index of an expression.
 		b.where(order+` `+than+`= ? and (`+order+`, u.id) `+than+` (?, ?)`, place, place, c.ID)
 	}
-	b.end(` order by `+order+direction+`, u.id`+direction+` limit ?`, q.Limit)
+	sorted := ` order by ` + order + direction + `, u.id` + direction
+	b.end(sorted+` limit ?`, q.Limit)
+	if few {
+		b.sql = selectUsers + ` where u.id in (select u.id from auth_users u where true` + b.sql + `)` + sorted
+	} else {
+		b.sql = selectUsers + ` where true` + b.sql
+	}
 }
 
 // listUsers reads a page of accounts with their metadata as JSON.
-func (s *Store) listUsers(ctx context.Context, q *store.UserQuery) ([]user, error) {
-	b := &query{sql: selectUsers + ` where true`}
-	b.pickUsers(q)
-	b.pageOfUsers(q)
-	return listed(ctx, s, b, scanRow)
+func (s *Store) listUsers(ctx context.Context, q *store.UserQuery) (page []user, err error) {
+	err = s.patiently(ctx, func(t *tx) error {
+		b := &query{}
+		b.pageOfUsers(q, t.pick(b, q))
+		page = list(t, scanRow, b.sql, b.args...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
 }
 
 // ListUsers lists accounts.
@@ -157,9 +147,12 @@ func (s *Store) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.Us
 // CountUsers counts all accounts that a query picks. If that takes too long, it returns the
 // number of all accounts as the estimate.
 func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (total store.Total, err error) {
-	b := &query{sql: `select count(*) from auth_users u where true`}
-	b.pickUsers(&q)
 	err = s.patiently(ctx, func(t *tx) error {
+		b := countUsers(&q)
+		if b == nil {
+			b = &query{sql: `select count(*) from auth_users u where true`}
+			t.pick(b, &q)
+		}
 		total = store.Total{N: value[int64](t, b.sql, b.args...), Exact: true}
 		return nil
 	})

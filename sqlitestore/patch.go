@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -62,10 +63,18 @@ func (t *tx) planUpdate(c *store.Change, id string, p *store.UserPatch, redeems 
 
 // updateUser replaces the rows of a user.
 func (t *tx) updateUser(before, after *user) {
-	t.exec(`update auth_users set email = ?, email_key = ?, email_verified_at = ?, phone = ?, phone_verified_at = ?, full_name = ?, name_key = ?, user_metadata = ?, app_metadata = ?,
+	t.exec(`update auth_users set email = ?, email_key = ?, email_domain = ?, email_verified_at = ?, phone = ?, phone_verified_at = ?, full_name = ?, name_key = ?, user_metadata = ?, app_metadata = ?,
 		password_hash = ?, mfa_enabled = ?, created_at = ?, updated_at = ?, last_sign_in_at = ?, banned_until = ?, revision = ?, credential_revision = ?, handle = ?, notes = ?,
 		sequence = ?, password_sequence = ?, password_added_by = ?, email_sequence = ?, email_added_by = ?, email_verified_sequence = ?, email_verified_added_by = ?,
 		phone_sequence = ?, phone_added_by = ?, phone_verified_sequence = ?, phone_verified_added_by = ?, accepted_sequence = ?, accepted_until = ? where id = ?`, t.userValues(after)...)
+	if before.FullName != after.FullName {
+		t.exec(`delete from auth_user_words where user_id = ?`, after.ID)
+		t.putWords(&after.User)
+	}
+	if fields := searchable(after.AppMetadata); !maps.Equal(searchable(before.AppMetadata), fields) {
+		t.exec(`delete from auth_user_fields where user_id = ?`, after.ID)
+		t.putFields(after.ID, fields)
+	}
 	if !slices.Equal(before.Roles, after.Roles) {
 		t.putRoles(&after.User)
 	}

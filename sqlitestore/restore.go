@@ -125,6 +125,8 @@ var restored = []struct{ table, sessions, codes string }{
 	{table: "auth_users", sessions: `update auth_users set revision = revision + ` + revisions + `, credential_revision = credential_revision + ` + revisions},
 	{table: "auth_deleted_users"},
 	{table: "auth_user_roles"},
+	{table: "auth_user_words"},
+	{table: "auth_user_fields"},
 	{table: "auth_identities"},
 	{table: "auth_sessions", sessions: `update auth_sessions set revoked = 1 where revoked = 0`},
 	{table: "auth_devices", sessions: `update auth_devices set trusted_until = null where trusted_until is not null`}, // still known, so that no one is notified of a new device

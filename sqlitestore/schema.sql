@@ -20,6 +20,7 @@ create table auth_users (
 	id text primary key,
 	email text not null,
 	email_key text unique, -- the form in which email addresses are compared
+	email_domain text, -- of email_key
 	email_verified_at integer,
 	phone text unique,
 	phone_verified_at integer,
@@ -59,8 +60,27 @@ create index auth_users_created_at on auth_users (created_at, id);
 create index auth_users_signed_in on auth_users (coalesce(last_sign_in_at, -62135596800000000), id);
 create index auth_users_email_order on auth_users (coalesce(email_key, ''), id);
 create index auth_users_name on auth_users (name_key) where name_key <> '';
+create index auth_users_domain on auth_users (email_domain, created_at, id) where email_domain is not null;
 create index auth_users_banned on auth_users (banned_until) where banned_until is not null;
 create index auth_users_mfa on auth_users (created_at, id) where mfa_enabled = 1;
+
+-- name_key from each later word on, by which lists find accounts (store.NameWords).
+create table auth_user_words (
+	word text not null,
+	user_id text not null references auth_users on delete cascade,
+	primary key (word, user_id)
+) strict, without rowid;
+create index auth_user_words_user on auth_user_words (user_id, word);
+
+-- The members of app_metadata that lists find accounts by: texts, numbers, true, false and
+-- null, as JSON in one form.
+create table auth_user_fields (
+	name text not null,
+	value text not null,
+	user_id text not null references auth_users on delete cascade,
+	primary key (name, value, user_id)
+) strict, without rowid;
+create index auth_user_fields_user on auth_user_fields (user_id, name, value);
 
 -- The ids of deleted users, which no other account may get.
 create table auth_deleted_users (

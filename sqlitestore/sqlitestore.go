@@ -30,8 +30,8 @@
 //     ErrOtherContext. Long transactions hold up every sign-in.
 //   - WatchRevocations reads a table five times a second.
 //   - There is no row-level security for the application's own queries.
-//   - Lists that no index serves (parts of user agents, metadata, combinations of filters)
-//     read the table, for two seconds at most; then the error is store.ErrTooBroad.
+//   - Lists that no index serves (parts of user agents, unconfirmed accounts, combinations of
+//     filters) read the table, for two seconds at most; then the error is store.ErrTooBroad.
 //   - A change fails with its events if these cannot be recorded (Change.Unrecorded is never
 //     called).
 //   - The claims of access tokens cannot be computed by a function of the database.
@@ -204,7 +204,7 @@ func (s *Store) prepare(ctx context.Context) error {
 }
 
 // Contract returns the version of the store contract that this store was written for.
-func (s *Store) Contract() int { return 15 }
+func (s *Store) Contract() int { return 16 }
 
 // Ping reports whether the file can be read and written.
 func (s *Store) Ping(ctx context.Context) error {

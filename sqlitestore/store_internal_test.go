@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -224,36 +225,54 @@ func TestPatience(t *testing.T) {
 func TestPlans(t *testing.T) {
 	s := opened(t)
 	id, now := uuid.NewString(), time.Now()
+	pick := func(b *query, q *store.UserQuery) (few bool) {
+		if err := s.read(t.Context(), func(tx *tx) error { few = tx.pick(b, q); return nil }); err != nil {
+			t.Error(err)
+		}
+		return few
+	}
 	users := func(q store.UserQuery) query {
-		b := query{sql: selectUsers + ` where true`}
-		b.pickUsers(&q)
+		var b query
+		q.Limit, q.Now = 50, now
+		b.pageOfUsers(&q, pick(&b, &q))
 		return b
 	}
-	ordered := func(sort store.UserSort, desc bool) query {
-		q := store.UserQuery{Sort: sort, Desc: desc, Limit: 50, After: &store.UserCursor{Time: now, Email: "x", ID: id}}
-		b := users(q)
-		b.pageOfUsers(&q)
+	ordered := func(q store.UserQuery) query {
+		q.Limit, q.After = 50, &store.UserCursor{Time: now, Email: "x", ID: id}
+		var b query
+		for _, w := range waysOf(&q) {
+			b.where(cmp.Or(w.ordered, w.check), w.args...)
+		}
+		b.pickUsers(&q)
+		b.pageOfUsers(&q, false)
 		return b
 	}
 	yes := true
 	for name, q := range map[string]query{
-		"by email":      {selectUsers + ` where u.email_key = ?`, []any{"x"}},
-		"by identity":   {selectUsers + ` where u.id = (select i.user_id from auth_identities i where i.provider = ? and i.subject = ?)`, []any{"x", "x"}},
-		"session":       {selectSessions + ` where s.id = ?`, []any{id}},
-		"token":         {selectTokens + ` where t.purpose = ? and t.hash = ? and t.expires_at > ?`, []any{"x", []byte("x"), 1}},
-		"owner":         {anOwner, []any{1}},
-		"created order": ordered(store.SortCreated, true),
-		"sign-in order": ordered(store.SortSignedIn, true),
-		"email order":   ordered(store.SortEmail, false),
-		"prefix":        users(store.UserQuery{Prefix: "ada"}),
-		"role":          users(store.UserQuery{Role: "admin"}),
-		"waiting":       users(store.UserQuery{Waiting: []string{"owner"}, Now: now}),
-		"banned":        users(store.UserQuery{Banned: &yes, Now: now}),
-		"identity":      users(store.UserQuery{Provider: "p", Subject: "s"}),
-		"events":        {`select event from auth_events where true and type = ? order by at desc, id desc limit 50`, []any{"x"}},
-		"all events":    {`select event from auth_events where true order by at desc, id desc limit 50`, nil},
-		"impersonation": {selectImpersonations + ` where i.id = ?2 and ` + liveImpersonation, []any{1, id}},
-		"user deleted":  {`delete from auth_users where id = ?`, []any{id}},
+		"by email":                    {selectUsers + ` where u.email_key = ?`, []any{"x"}},
+		"by identity":                 {selectUsers + ` where u.id = (select i.user_id from auth_identities i where i.provider = ? and i.subject = ?)`, []any{"x", "x"}},
+		"session":                     {selectSessions + ` where s.id = ?`, []any{id}},
+		"token":                       {selectTokens + ` where t.purpose = ? and t.hash = ? and t.expires_at > ?`, []any{"x", []byte("x"), 1}},
+		"owner":                       {anOwner, []any{1}},
+		"created order":               ordered(store.UserQuery{Sort: store.SortCreated, Desc: true}),
+		"sign-in order":               ordered(store.UserQuery{Sort: store.SortSignedIn, Desc: true}),
+		"email order":                 ordered(store.UserQuery{Sort: store.SortEmail}),
+		"many found in created order": ordered(store.UserQuery{Prefix: "a", Domain: "example.com", Role: "admin", Metadata: map[string]string{"plan": "pro"}}),
+		"many found in sign-in order": ordered(store.UserQuery{Prefix: "a", Domain: "example.com", Role: "admin", Metadata: map[string]string{"plan": "pro"}, Sort: store.SortSignedIn}),
+		"many found in email order":   ordered(store.UserQuery{Prefix: "a", Domain: "example.com", Role: "admin", Metadata: map[string]string{"plan": "pro"}, Sort: store.SortEmail}),
+		"prefix":                      users(store.UserQuery{Prefix: "ada"}),
+		"domain":                      users(store.UserQuery{Domain: "example.com", Sort: store.SortEmail}),
+		"metadata":                    users(store.UserQuery{Metadata: map[string]string{"plan": "pro"}}),
+		"domain and metadata":         users(store.UserQuery{Domain: "example.com", Metadata: map[string]string{"plan": "pro"}}),
+		"few and more":                users(store.UserQuery{Metadata: map[string]string{"plan": "pro"}, CreatedFrom: now, Banned: &yes}),
+		"role":                        users(store.UserQuery{Role: "admin"}),
+		"waiting":                     users(store.UserQuery{Waiting: []string{"owner"}, Now: now}),
+		"banned":                      users(store.UserQuery{Banned: &yes, Now: now}),
+		"identity":                    users(store.UserQuery{Provider: "p", Subject: "s"}),
+		"events":                      {`select event from auth_events where true and type = ? order by at desc, id desc limit 50`, []any{"x"}},
+		"all events":                  {`select event from auth_events where true order by at desc, id desc limit 50`, nil},
+		"impersonation":               {selectImpersonations + ` where i.id = ?2 and ` + liveImpersonation, []any{1, id}},
+		"user deleted":                {`delete from auth_users where id = ?`, []any{id}},
 	} {
 		err := s.read(t.Context(), func(tx *tx) error {
 			for _, step := range list(tx, func(scan row) (detail string) {

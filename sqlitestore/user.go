@@ -223,11 +223,13 @@ func newUser(u store.User, factors []store.Factor) *user {
 
 // insertUser adds the rows of a new user and its factors.
 func (t *tx) insertUser(u *user, factors []store.Factor) {
-	t.exec(`insert into auth_users (email, email_key, email_verified_at, phone, phone_verified_at, full_name, name_key, user_metadata, app_metadata,
+	t.exec(`insert into auth_users (email, email_key, email_domain, email_verified_at, phone, phone_verified_at, full_name, name_key, user_metadata, app_metadata,
 		password_hash, mfa_enabled, created_at, updated_at, last_sign_in_at, banned_until, revision, credential_revision, handle, notes,
 		sequence, password_sequence, password_added_by, email_sequence, email_added_by, email_verified_sequence, email_verified_added_by,
 		phone_sequence, phone_added_by, phone_verified_sequence, phone_verified_added_by, accepted_sequence, accepted_until, id)
-		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, t.userValues(u)...)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, t.userValues(u)...)
+	t.putWords(&u.User)
+	t.putFields(u.ID, searchable(u.AppMetadata))
 	t.putRoles(&u.User)
 	t.putIdentities(&u.User)
 	t.noteOwner(&u.User)
@@ -239,12 +241,12 @@ func (t *tx) insertUser(u *user, factors []store.Factor) {
 
 // userValues returns the columns of a user that a patch can change, and at last the id.
 func (t *tx) userValues(u *user) []any {
-	var key any
+	var key, domain any
 	if u.Email != "" {
-		key = store.EmailKey(u.Email)
+		key, domain = store.EmailKey(u.Email), store.EmailDomain(u.Email)
 	}
 	return []any{
-		u.Email, key, maybe(u.EmailVerifiedAt), orNull(u.Phone), maybe(u.PhoneVerifiedAt), u.FullName, store.NameKey(u.FullName), t.object(u.UserMetadata), t.object(u.AppMetadata),
+		u.Email, key, domain, maybe(u.EmailVerifiedAt), orNull(u.Phone), maybe(u.PhoneVerifiedAt), u.FullName, store.NameKey(u.FullName), t.object(u.UserMetadata), t.object(u.AppMetadata),
 		u.hash, u.MFAEnabled, micros(u.CreatedAt), micros(u.UpdatedAt), maybe(u.LastSignInAt), maybe(u.BannedUntil), u.Revision, u.CredentialRevision, orNull(u.Handle), u.notes,
 		u.Sequence, u.PasswordSequence, u.PasswordAddedBy, u.EmailSequence, u.EmailAddedBy, u.EmailVerifiedSequence, u.EmailVerifiedAddedBy,
 		u.PhoneSequence, u.PhoneAddedBy, u.PhoneVerifiedSequence, u.PhoneVerifiedAddedBy, u.AcceptedSequence, maybe(u.AcceptedUntil), u.ID,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -26,6 +27,12 @@ type UserRow struct {
 var ErrTooBroad = errors.New("auth: query reads too much")
 
 // UserQuery picks accounts that match all of its fields. A zero field matches all.
+//
+// A store for many accounts has an index for each of Email, Phone, Subject, Role, Metadata,
+// Prefix and Domain. If few accounts match one of them, a list costs as much as these
+// matches. If many match, it costs about as much as its page, because the store reads the
+// accounts in the list's order until the page is full. If that takes long, for instance
+// because the matches come last in the order, a store may return ErrTooBroad.
 type UserQuery struct {
 	ID       string
 	IDs      []string // one of these; at most MaxQueryIDs; empty: any
@@ -33,7 +40,12 @@ type UserQuery struct {
 	Phone    string   // E.164
 	Provider string   // has an identity of this provider
 	Subject  string   // has this identity; needs Provider
-	Prefix   string   // of the email address (by EmailKey, which takes any text) or of the name (by NameKey)
+
+	// Prefix is the start of the email address (by EmailKey, which takes any text), or of the
+	// full name from any of its words on (see NameMatches).
+	Prefix string
+	Domain string // the whole domain of the email address, without the @ (see DomainKey)
+
 	Role     string
 	Waiting  []string // has one of these roles, and no acceptance at Now (User.Accepted is false); empty: any
 
@@ -60,6 +72,51 @@ type UserQuery struct {
 // rules without a locale. Stores with lower-casing rules of their own store this form with
 // the name.
 func NameKey(name string) string { return strings.ToLower(name) }
+
+// maxNameWords is the highest number of words of a name that lists find it by.
+const maxNameWords = 16
+
+// NameWords returns NameKey of a full name from each word after the first one on to the end:
+// "neill" of "O'Neill", "luc picard" and "picard" of "Jean-Luc Picard". Words are runs of
+// letters, marks and digits. Only the first 16 words count. A store with an index keeps these
+// texts in it beside NameKey.
+func NameWords(name string) []string {
+	key := NameKey(name)
+	var words []string
+	inWord, n := false, 0
+	for i, r := range key {
+		was := inWord
+		inWord = unicode.In(r, unicode.L, unicode.M, unicode.N)
+		if !inWord || was {
+			continue
+		}
+		if n++; n > maxNameWords {
+			break
+		}
+		if i > 0 { // the whole key begins with the first word
+			words = append(words, key[i:])
+		}
+	}
+	return words
+}
+
+// NameMatches reports whether a full name matches UserQuery.Prefix: its NameKey begins with
+// NameKey of the prefix, at its start or at one of NameWords. So "luc", "luc pic" and "jean-"
+// find "Jean-Luc Picard".
+func NameMatches(name, prefix string) bool {
+	prefix = NameKey(prefix)
+	return strings.HasPrefix(NameKey(name), prefix) || slices.ContainsFunc(NameWords(name), func(w string) bool { return strings.HasPrefix(w, prefix) })
+}
+
+// DomainKey returns the form in which domains of email addresses are compared: the part of
+// EmailKey after the @.
+func DomainKey(domain string) string { return EmailDomain("a@" + domain) }
+
+// EmailDomain returns the DomainKey of an email address: EmailKey after its last @.
+func EmailDomain(email string) string {
+	key := EmailKey(email)
+	return key[strings.LastIndexByte(key, '@')+1:]
+}
 
 // UserSort is the field by which a list of accounts is sorted. Accounts with equal fields
 // are in the order of their ids.
@@ -99,7 +156,7 @@ const maxMetadataFilters = 10
 // Check returns an *InvalidError if the query is invalid.
 func (q *UserQuery) Check() error {
 	for _, f := range []struct{ name, text string }{
-		{"email", q.Email}, {"phone", q.Phone}, {"provider", q.Provider}, {"subject", q.Subject}, {"q", q.Prefix}, {"role", q.Role},
+		{"email", q.Email}, {"phone", q.Phone}, {"provider", q.Provider}, {"subject", q.Subject}, {"q", q.Prefix}, {"domain", q.Domain}, {"role", q.Role},
 	} {
 		if len(f.text) > maxFilter || !isText(f.text) {
 			return &InvalidError{f.name, "is too long, or no text"}
@@ -123,6 +180,8 @@ func (q *UserQuery) Check() error {
 		return &InvalidError{"ids", "are more than 200"}
 	case slices.ContainsFunc(q.IDs, func(id string) bool { return !isUUID(id) }):
 		return &InvalidError{"ids", "are not all UUIDs"}
+	case strings.Contains(q.Domain, "@"):
+		return &InvalidError{"domain", "has an @"}
 	case q.Subject != "" && q.Provider == "":
 		return &InvalidError{"provider", "is required with a subject"}
 	case !slices.Contains([]UserSort{"", SortCreated, SortSignedIn, SortEmail}, q.Sort):

@@ -30,6 +30,7 @@ import (
 // Contract method returns the version that the store was written for. Each version adds
 // requirements:
 //
+//   - 16: Domain of [UserQuery], and words of names ([NameMatches]) in its Prefix
 //   - 15: UpdateFactor of [FactorStore]; recovery codes, and the end of other sessions, only
 //     with factors that are Required; Handle of [UserPatch]
 //   - 14: [Advance].FactorFor
@@ -52,7 +53,7 @@ import (
 //     and a late refresh token that is presented again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code at
 //     once ([Token].Code), [NewUser].Factors
-const ContractVersion = 15
+const ContractVersion = 16
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //

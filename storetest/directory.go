@@ -21,13 +21,19 @@ func (b *bench) crowd() []store.User {
 		u.CreatedAt = now.Add(time.Duration(i/3) * minute)
 		u.UpdatedAt = u.CreatedAt
 		if i%5 != 0 {
-			u.Email = fmt.Sprintf("%c%d_%%@Example.com", 'a'+rune(i%4), i)
+			u.Email = fmt.Sprintf("%c%d_%%@%s", 'a'+rune(i%4), i, []string{"Example.com", "mail.Example.com", "example.com.org"}[i/8])
 		}
 		if i%2 == 0 {
 			u.EmailVerifiedAt = now
 		}
 		if i%7 == 0 {
 			u.FullName = fmt.Sprintf("Ünal A_%d\\", i)
+		}
+		if i%7 == 2 {
+			u.FullName = fmt.Sprintf("Jean-Luc O'Neill %d Ünalan", i)
+		}
+		if i%7 == 4 {
+			u.FullName = "@example.com 李 Jose\u0301 a" // no address
 		}
 		if i%3 != 0 {
 			u.LastSignInAt = now.Add(time.Duration(i/6) * time.Hour)
@@ -71,7 +77,8 @@ func expected(u store.User, q store.UserQuery) bool {
 		key = store.EmailKey(u.Email)
 	}
 	rest := []bool{
-		q.Prefix == "" || key != "" && strings.HasPrefix(key, store.EmailKey(q.Prefix)) || strings.HasPrefix(store.NameKey(u.FullName), store.NameKey(q.Prefix)),
+		q.Prefix == "" || key != "" && strings.HasPrefix(key, store.EmailKey(q.Prefix)) || store.NameMatches(u.FullName, q.Prefix),
+		q.Domain == "" || strings.HasSuffix(key, "@"+store.DomainKey(q.Domain)),
 		q.Role == "" || slices.Contains(u.Roles, q.Role),
 		q.Banned == nil || *q.Banned == u.Banned(q.Now),
 		q.ID == "" || q.ID == u.ID,
@@ -114,8 +121,22 @@ func queries() map[string]store.UserQuery {
 		"not signed in since":       {SignedInTo: now.Add(time.Hour)},
 		"by the begin of a name":    {Prefix: "ÜNAL a_"},
 		"by the begin of mail":      {Prefix: "A1"},
+		"by a word of a name":       {Prefix: "oN"},
+		"by a word after a hyphen":  {Prefix: "LUC o'"},
+		"by words":                  {Prefix: "o'neill 2"},
+		"by a number in a name":     {Prefix: "16"},
+		"by a word of mail or name": {Prefix: "a"},
+		"by a letter without case":  {Prefix: "李"},
+		"by the end of a word":      {Prefix: "eill"},
+		"by a sign in a name":       {Prefix: "@ex"},
+		"by a space":                {Prefix: " "},
+		"by a domain":               {Domain: "EXAMPLE.com"},
+		"by a longer domain":        {Domain: "mail.example.com"},
+		"by the end of a domain":    {Domain: "com.org"},
+		"by a domain of nobody":     {Domain: "%.com"},
+		"domain, name and metadata": {Domain: "example.com", Prefix: "a", Metadata: map[string]string{"plan": "pro"}},
 		"wildcards are none":        {Prefix: "%"},
-		"nor is one letter":         {Prefix: "a_"},
+		"nor is one letter":         {Prefix: "a1_"},
 		"a backslash is a letter":   {Prefix: `\`},
 		"by a whole address":        {Email: "A4_%@example.COM"},
 		"by an address of nobody":   {Email: "a4_@example.com"},
@@ -195,6 +216,80 @@ func directory() checks {
 				b.of("%s", name).ok(err)
 				equal(b.of("%s", name), "the count", got, store.Total{N: n, Exact: true})
 			}
+		},
+		"searches follow the changes of an account": func(b *bench) {
+			var id string
+			find := func(what string, q store.UserQuery, want ...string) {
+				b.Helper()
+				q.Limit, q.Now = 5, now
+				list, err := b.admin.ListUsers(b.ctx(), q)
+				b.of("%s", what).ok(err)
+				equal(b.of("%s", what), "the list", ids(list), append([]string{}, want...))
+			}
+			patch := func(p store.UserPatch) {
+				b.Helper()
+				_, err := b.update(id, p)
+				b.ok(err)
+			}
+			plan := func(text string) store.UserQuery { return store.UserQuery{Metadata: map[string]string{"plan": text}} }
+			u := b.newUser("ada@first.example")
+			u.User.FullName, u.User.AppMetadata = "Ada Lovelace", map[string]any{"plan": "pro", "seats": 3}
+			made, err := b.create(u)
+			b.ok(err)
+			id = made.ID
+			_, err = b.create(b.newUser("other@second.example"))
+			b.ok(err)
+			find("a new name", store.UserQuery{Prefix: "love"}, id)
+			find("a new address", store.UserQuery{Domain: "first.example"}, id)
+			find("new metadata", plan("pro"), id)
+			patch(store.UserPatch{FullName: ptr("Ada King")})
+			find("the name before", store.UserQuery{Prefix: "love"})
+			find("the name after", store.UserQuery{Prefix: "king"}, id)
+			find("the address, after the name", store.UserQuery{Domain: "first.example"}, id)
+			patch(store.UserPatch{Email: ptr("ada@third.example")})
+			find("the domain before", store.UserQuery{Domain: "first.example"})
+			find("the domain after", store.UserQuery{Domain: "third.example"}, id)
+			find("the name, after the address", store.UserQuery{Prefix: "king"}, id)
+			patch(store.UserPatch{AppMetadata: map[string]any{"plan": true, "seats": "3"}})
+			find("metadata before", plan("pro"))
+			find("metadata after", plan("true"), id)
+			find("a text instead of a number", store.UserQuery{Metadata: map[string]string{"seats": "3"}}, id)
+			patch(store.UserPatch{AppMetadata: map[string]any{}})
+			find("no metadata", plan("true"))
+			patch(store.UserPatch{Email: ptr("")})
+			find("no address", store.UserQuery{Domain: "third.example"})
+			patch(store.UserPatch{FullName: ptr("")})
+			find("no name", store.UserQuery{Prefix: "king"})
+		},
+		"imported accounts are found, and neither anonymised nor deleted ones": func(b *bench) {
+			find := func(want ...string) {
+				b.Helper()
+				for what, q := range map[string]store.UserQuery{
+					"a word": {Prefix: "hop"}, "a domain": {Domain: "navy.example"}, "metadata": {Metadata: map[string]string{"plan": "pro"}},
+				} {
+					q.Limit, q.Now = 5, now
+					list, err := b.admin.ListUsers(b.ctx(), q)
+					b.of("%s", what).ok(err)
+					equal(b.of("%s", what), "the list", ids(list), append([]string{}, want...))
+				}
+			}
+			var rows []store.ImportedRow
+			for i := range 2 {
+				nu := b.newUser(fmt.Sprintf("%d@navy.example", i))
+				nu.User.CreatedAt = now.Add(time.Duration(i) * minute)
+				nu.User.FullName, nu.User.AppMetadata = "Grace B. Hopper", map[string]any{"plan": "pro"}
+				rows = append(rows, store.ImportedRow{User: nu.User, PasswordHash: nu.PasswordHash})
+			}
+			results, err := b.admin.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: rows})
+			b.ok(err)
+			equal(b, "the results", results, []error{nil, nil})
+			first, second := rows[0].User.ID, rows[1].User.ID
+			find(first, second)
+			_, err = b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: first, Label: "label"})
+			b.ok(err)
+			find(second)
+			b.ok(b.delete(second))
+			find()
 		},
 		"an empty list is no error": func(b *bench) {
 			list, err := b.admin.ListUsers(b.ctx(), store.UserQuery{Limit: 10, Now: now})

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/authmount/auth/store"
@@ -25,6 +27,17 @@ func directoryMutants() map[string]mutant {
 			return editsRows{b, capability[store.AdminStore](b), edit}
 		})
 	}
+	searches := func(check string, finds func(store.User, *store.UserQuery) bool) mutant {
+		return caught("directory/"+check, func(b base) store.Store {
+			return &searchesItself{base: b, AdminStore: capability[store.AdminStore](b), finds: finds, keep: func(*store.User, store.User) {}, first: map[string]store.User{}}
+		})
+	}
+	keeps := func(check string, keep func(u *store.User, first store.User)) mutant {
+		return caught("directory/"+check, func(b base) store.Store {
+			return &searchesItself{base: b, AdminStore: capability[store.AdminStore](b), finds: found, keep: keep, first: map[string]store.User{}}
+		})
+	}
+	const changed, gone = "searches follow the changes of an account", "imported accounts are found, and neither anonymised nor deleted ones"
 	const given = "rows have metadata as they were given"
 	const whole, counts = "lists hold whom a query picks, in its order, page by page", "counts are of all that a query picks"
 	return map[string]mutant{
@@ -64,8 +77,35 @@ func directoryMutants() map[string]mutant {
 		"lists know no numbers":       lists(whole, func(q *store.UserQuery) { q.Phone = "" }),
 		"lists know no ids":           lists("by an id", func(q *store.UserQuery) { q.ID = "" }),
 		"lists know no lists of ids":  lists("by several ids", func(q *store.UserQuery) { q.IDs = nil }),
-		"counts know no filters":      lists(counts, func(q *store.UserQuery) { *q = store.UserQuery{Limit: q.Limit, Now: q.Now} }),
-		"filling fills nothing":       fills("the buckets named are filled, and no others", func(c *store.FillLimits) { c.Fill = nil }),
+		"lists know no domains":       lists(whole, func(q *store.UserQuery) { q.Domain = "" }),
+		"lists know only whole names": searches(whole, func(u store.User, q *store.UserQuery) bool {
+			return found(u, q) && (q.Prefix == "" || byMail(u, q.Prefix) || strings.HasPrefix(store.NameKey(u.FullName), store.NameKey(q.Prefix)))
+		}),
+		"lists know no text across words": searches(whole, func(u store.User, q *store.UserQuery) bool {
+			words := strings.Fields(store.NameKey(u.FullName))
+			return found(u, q) && (q.Prefix == "" || byMail(u, q.Prefix) || slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, store.NameKey(q.Prefix)) }))
+		}),
+		"lists find names by any part": searches(whole, func(u store.User, q *store.UserQuery) bool {
+			return found(u, q) || q.Prefix != "" && q.Domain == "" && strings.Contains(store.NameKey(u.FullName), store.NameKey(q.Prefix)) && q.HasMetadata(u.AppMetadata)
+		}),
+		"lists know no names": searches(whole, func(u store.User, q *store.UserQuery) bool {
+			return found(u, q) && (q.Prefix == "" || byMail(u, q.Prefix))
+		}),
+		"lists know no starts of addresses": searches(whole, func(u store.User, q *store.UserQuery) bool {
+			return found(u, q) && (q.Prefix == "" || store.NameMatches(u.FullName, q.Prefix))
+		}),
+		"domains are ends of addresses": searches(whole, func(u store.User, q *store.UserQuery) bool {
+			rest := *q
+			rest.Domain = ""
+			return found(u, &rest) && strings.HasSuffix(store.EmailKey(u.Email), store.DomainKey(q.Domain))
+		}),
+		"names keep their first words":         keeps(changed, func(u *store.User, first store.User) { u.FullName = first.FullName }),
+		"addresses keep their first domain":    keeps(changed, func(u *store.User, first store.User) { u.Email = first.Email }),
+		"accounts keep their first metadata":   keeps(changed, func(u *store.User, first store.User) { u.AppMetadata = first.AppMetadata }),
+		"anonymised accounts keep their names": keeps(gone, func(u *store.User, first store.User) { u.FullName = first.FullName }),
+		"imports have no names":                keeps(gone, func(u *store.User, _ store.User) { u.FullName = "" }),
+		"counts know no filters":               lists(counts, func(q *store.UserQuery) { *q = store.UserQuery{Limit: q.Limit, Now: q.Now} }),
+		"filling fills nothing":                fills("the buckets named are filled, and no others", func(c *store.FillLimits) { c.Fill = nil }),
 		"filling fills more": fills("the buckets named are filled, and no others", func(c *store.FillLimits) {
 			c.Fill = append(c.Fill, store.Draw{Key: "b", Rate: store.Rate{Burst: 5, Per: time.Minute}, Cost: 5})
 		}),
@@ -93,6 +133,40 @@ func (s editsQuery) ListUsers(ctx context.Context, q store.UserQuery) ([]store.U
 func (s editsQuery) CountUsers(ctx context.Context, q store.UserQuery) (store.Total, error) {
 	s.edit(&q)
 	return s.AdminStore.CountUsers(ctx, q)
+}
+
+// byMail and found report whether a search picks an account.
+func byMail(u store.User, prefix string) bool {
+	return u.Email != "" && strings.HasPrefix(store.EmailKey(u.Email), store.EmailKey(prefix))
+}
+
+func found(u store.User, q *store.UserQuery) bool {
+	return (q.Prefix == "" || byMail(u, q.Prefix) || store.NameMatches(u.FullName, q.Prefix)) &&
+		(q.Domain == "" || store.EmailDomain(u.Email) == store.DomainKey(q.Domain)) && q.HasMetadata(u.AppMetadata)
+}
+
+// searchesItself lists the accounts for which finds is true. Before, keep may replace fields
+// by those with which the account was first listed.
+type searchesItself struct {
+	base
+	store.AdminStore
+	finds func(store.User, *store.UserQuery) bool
+	keep  func(u *store.User, first store.User)
+	first map[string]store.User
+}
+
+func (s *searchesItself) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User, error) {
+	all := q
+	all.Prefix, all.Domain, all.Metadata, all.Limit = "", "", nil, 1000
+	list, err := s.AdminStore.ListUsers(ctx, all)
+	list = slices.DeleteFunc(list, func(u store.User) bool {
+		if _, known := s.first[u.ID]; !known {
+			s.first[u.ID] = u
+		}
+		s.keep(&u, s.first[u.ID])
+		return !s.finds(u, &q)
+	})
+	return list[:min(len(list), q.Limit)], err
 }
 
 // editsRows returns other rows than requested.

@@ -68,7 +68,7 @@ func New() *Store {
 
 // Contract is a literal, never store.ContractVersion: a later auth may require conditions
 // that this code does not know, and must be able to detect that.
-func (s *Store) Contract() int { return 15 }
+func (s *Store) Contract() int { return 16 }
 
 // Ping reports whether the store is available.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }

@@ -48,17 +48,27 @@ create table auth.users (
 -- Most users have no role, and a sign-up does not touch this index.
 create index users_roles_idx on auth.users using gin (roles) with (fastupdate = off) where roles <> '{}';
 -- Lists of accounts: one index for each order (the one by email also finds prefixes),
--- one for prefixes of names, and one for each filter that few accounts match.
+-- one for prefixes of names, one for domains, and one for each filter that few accounts
+-- match.
 create index users_created_at_idx on auth.users (created_at, id);
 create index users_signed_in_idx on auth.users (coalesce(last_sign_in_at, '-infinity'), id);
 create index users_email_order_idx on auth.users (coalesce(email_key, '') collate "C", id);
 create index users_name_prefix_idx on auth.users (name_key text_pattern_ops) where name_key is not null;
+create index users_domain_idx on auth.users ((split_part(email_key, '@', -1) collate "C")) where email_key is not null;
 create index users_banned_idx on auth.users (banned_until) where banned_until is not null;
 create index users_mfa_idx on auth.users (id) where mfa_enabled;
 create index users_with_factor_idx on auth.users (created_at, id) where mfa_enabled;
 create index users_app_metadata_idx on auth.users using gin (app_metadata jsonb_path_ops) with (fastupdate = off) where app_metadata <> '{}';
 create index users_unproved_idx on auth.users (created_at, id) where email_verified_at is null and phone_verified_at is null;
 create index users_invited_idx on auth.users (created_at, id) where email_verified_at is null and phone_verified_at is null and password_hash = '';
+
+-- name_key from each later word on, by which lists find accounts (store.NameWords).
+create table auth.user_words (
+	user_id uuid not null references auth.users on delete cascade,
+	word text not null
+);
+create index user_words_user_id_idx on auth.user_words (user_id);
+create index user_words_word_idx on auth.user_words (word text_pattern_ops);
 
 -- The ids of deleted users, which no other account may get: records and keys still name
 -- them, also after the audit log has forgotten the account.

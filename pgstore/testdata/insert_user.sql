@@ -27,6 +27,8 @@ with u as (
 	), identities as (
 		insert into auth.identities (id, user_id, provider, subject, email, created_at, last_sign_in_at, sequence)
 		select i.id, u.id, i.provider, i.subject, i.email, i.created_at, i.last_sign_in_at, 1 from u, jsonb_to_recordset($5::jsonb) as i (id uuid, provider text, subject text, email text, created_at timestamptz, last_sign_in_at timestamptz)
+	), words as (
+		insert into auth.user_words (user_id, word) select u.id, w.word from u, unnest($26::text[]) as w (word)
 	), about as (
 		select u.id as user_id, 0 as outcome from u
 	), events as (

@@ -54,6 +54,7 @@ func TestQueriesAreCheckedToTheirEdges(t *testing.T) {
 		users("subject", func(q *store.UserQuery) { q.Provider, q.Subject = "google", long(513) }),
 		users("provider", func(q *store.UserQuery) { q.Subject = "1" }), users("", func(q *store.UserQuery) { q.Provider, q.Subject = "google", "1" }), users("", func(q *store.UserQuery) { q.Provider = "google" }),
 		users("q", func(q *store.UserQuery) { q.Prefix = long(513) }),
+		users("", func(q *store.UserQuery) { q.Domain = long(512) }), users("domain", func(q *store.UserQuery) { q.Domain = long(513) }), users("domain", func(q *store.UserQuery) { q.Domain = "a@b" }),
 		users("role", func(q *store.UserQuery) { q.Role = long(513) }),
 		users("", func(q *store.UserQuery) { q.Metadata = members(10) }), users("metadata", func(q *store.UserQuery) { q.Metadata = members(11) }),
 		users("metadata", func(q *store.UserQuery) { q.Metadata = map[string]string{"": "v"} }),
@@ -97,6 +98,37 @@ func TestQueriesAreCheckedToTheirEdges(t *testing.T) {
 		case c.field != "" && (!errors.As(err, &e) || e.Field != c.field || e.Problem == ""):
 			t.Errorf("case %d, %+v: %v, and %s is wrong", i, c.query, err, c.field)
 		}
+	}
+}
+
+// A search finds a name by the start of each of its first 16 words, and an address by its
+// domain.
+func TestNamesAndDomains(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat("a ", 20)
+	for name, want := range map[string][]string{
+		"": nil, "Ada": nil, "Ada Lovelace": {"lovelace"}, "Jean-Luc O'Neill": {"luc o'neill", "o'neill", "neill"}, " (Bo) 2nd_X": {"bo) 2nd_x", "2nd_x", "x"},
+		"Jose\u0301 a\u0301": {"a\u0301"}, "ÜNAL  İz": {"iz"}, "李 小龙": {"小龙"}, "@x": {"x"}, "a\xff b": {"b"}, "--": nil,
+	} {
+		if got := store.NameWords(name); !slices.Equal(got, want) {
+			t.Errorf("words of %q: %q, want %q", name, got, want)
+		}
+	}
+	if got := store.NameWords(many + "end"); len(got) != 15 {
+		t.Errorf("%d later words, want 15", len(got))
+	}
+	for prefix, want := range map[string]bool{"jean-l": true, "LUC": true, "luc O'": true, "neil": true, "o'n": true, "jean luc": false, "uc": false, "eill": false, "-luc": false, "luc o'neill x": false} {
+		if got := store.NameMatches("Jean-Luc O'Neill", prefix); got != want {
+			t.Errorf("%q: %t, want %t", prefix, got, want)
+		}
+	}
+	for address, domain := range map[string]string{"Ada@Example.COM": "example.com", "ada@bücher.example": "XN--BCHER-KVA.example", "a@b@c": "C", "none": "none"} {
+		if got, want := store.EmailDomain(address), store.DomainKey(domain); got != want {
+			t.Errorf("%q: %q, want %q", address, got, want)
+		}
+	}
+	if got, want := store.EmailDomain("ada@bücher.example"), store.DomainKey("Bücher.example"); got != want || got != "xn--bcher-kva.example" {
+		t.Errorf("%q and %q", got, want)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // restsOnAtVersion lists the members of every change, and of the conditions in it, that the
 // contract has at store.ContractVersion.
-const restsOnAtVersion = `version 15
+const restsOnAtVersion = `version 16
 Change: Now By IfUsers IfRoles IfKey KeepOwner FirstOwner Events Messages Unrecorded Idempotency
 Authority: Session Token Key Proof System External
 SessionRef: ID UserID

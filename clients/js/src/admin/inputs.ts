@@ -44,7 +44,7 @@ export interface UsersListInput {
   phone?: string | undefined;
   /** Accounts with an identity of this provider. */
   provider?: string | undefined;
-  /** An id, the complete email address or phone number of an account, or else the start of an address or name; matched reports how it was read. */
+  /** An id, the complete email address or phone number of an account, or @ with a complete domain (@example.com), or else the start of an email address or of any word of a name; matched reports how it was read. */
   q?: string | undefined;
   role?: string | undefined;
   signedInFrom?: string | undefined;
@@ -286,7 +286,7 @@ export interface UsersExportInput {
   phone?: string | undefined;
   /** Accounts with an identity of this provider. */
   provider?: string | undefined;
-  /** An id, the complete email address or phone number of an account, or else the start of an address or name; matched reports how it was read. */
+  /** An id, the complete email address or phone number of an account, or @ with a complete domain (@example.com), or else the start of an email address or of any word of a name; matched reports how it was read. */
   q?: string | undefined;
   role?: string | undefined;
   signedInFrom?: string | undefined;

@@ -120,7 +120,7 @@ export interface AdminOperations {
         users: number;
       } | null;
       /** How q was read. */
-      matched: "id" | "email" | "phone" | "prefix" | null;
+      matched: "id" | "email" | "phone" | "domain" | "prefix" | null;
       next_cursor: Cursor;
       users: AdminUser[];
     }, AdminUser>;
