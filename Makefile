@@ -50,7 +50,7 @@ test: ## everything: format, vet, race, conformance, Postgres, browser, API list
 test-all: ## what `make test` draws a sample of, on both stores, and the races on 16 processors
 	@scripts/ensure-postgres.sh
 	go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' ./internal/tests/hostile ./internal/tests/takeover -all
-	AUTH_TEST_ON_POSTGRES=1 go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' ./internal/tests/hostile ./internal/tests/takeover -all
+	AUTH_TEST_STORE=postgres go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' ./internal/tests/hostile ./internal/tests/takeover -all
 	go test -count=1 -timeout 30m -run Outages ./internal/tests/traces -all
 	go test -count=1 -timeout 30m -run AtStricterIsolation ./pgstore -all
 	GOMAXPROCS=16 go test $(RACE) -vet=off -count=1 -timeout 30m -run 'Parallel|Race|Conformance|Pool|Queue' ./...

@@ -22,7 +22,7 @@ import (
 // serve runs the server, and returns its address and a function that kills it.
 func serve(t *testing.T, bin, addr string, args ...string) (at string, kill func()) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), bin, append([]string{"-addr", addr, "-dev-inbox", "-admin-mfa=false", "-secret-key", secretKey + "=*"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), bin, append([]string{"-addr", addr, "-memory", "-dev-inbox", "-admin-mfa=false", "-secret-key", secretKey + "=*"}, args...)...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

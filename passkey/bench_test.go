@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkSignIn compares sign-ins side by side in one run: with a passkey, with a password,
-// and with a password and a code. AUTH_TEST_ON_POSTGRES=1 runs it on Postgres.
+// and with a password and a code. AUTH_TEST_STORE=postgres runs it on Postgres.
 func BenchmarkSignIn(b *testing.B) {
 	start := func(b *testing.B) (*authtest.Env, auth.Caller) {
 		b.Helper()

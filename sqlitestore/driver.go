@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -21,26 +23,65 @@ import (
 type connector struct {
 	path string
 	busy time.Duration
+	vfs  string // the file system in SQLite's registry
+
+	restart int          // restartPages for tests
+	copying atomic.Int32 // backups that run
 }
 
 // pragmas are those that a connection does not inherit from the file. Temporary files and
-// free pages would keep personal data.
-const pragmas = `pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma secure_delete = fast`
+// free pages would keep personal data. A log (-wal) that grew is cut when it starts anew.
+const pragmas = `pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma secure_delete = fast; pragma journal_size_limit = 8388608`
+
+// The sizes of the log (-wal), in pages of mostly 4 KiB, from which a commit copies it into
+// the file, and from which it also waits until the log can start anew. Without the second,
+// readers that overlap would keep the log growing for as long as they do.
+const (
+	copyPages    = 1000
+	restartPages = 8000
+)
+
+// restartWait limits how long a commit waits for readers of a log of restartPages. It
+// covers the time limit of lists (patience).
+const restartWait = patience + time.Second
 
 // Connect opens a connection.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.create(); err != nil {
-		return nil, err
+		return nil, explained(c.path, err)
 	}
 	db, err := sqlite3.OpenContext(ctx, c.uri())
 	if err != nil {
-		return nil, err
+		return nil, explained(c.path, err)
 	}
 	err = errors.Join(db.BusyTimeout(c.busy), db.Exec(pragmas))
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, explained(c.path, errors.Join(err, db.Close()))
 	}
-	return &conn{db: db, stmts: map[string]*stmt{}}, nil
+	db.WALHook(c.copyLog())
+	return &conn{db: db, path: c.path, stmts: map[string]*stmt{}}, nil
+}
+
+// copyLog returns a function for one connection, which runs after each commit. The commit
+// stands, so that errors are left to the next one.
+func (c *connector) copyLog() func(*sqlite3.Conn, string, int) error {
+	restart := cmp.Or(c.restart, restartPages)
+	limit := restart
+	return func(db *sqlite3.Conn, schema string, pages int) error {
+		if pages >= copyPages {
+			_, _, _ = db.WALCheckpoint(schema, sqlite3.CHECKPOINT_PASSIVE)
+		}
+		switch {
+		case pages < restart:
+			limit = restart
+		case pages >= limit && c.copying.Load() == 0: // a backup reads for longer
+			limit = 2 * pages // if readers do not end in time, not every commit waits for them
+			_ = db.BusyTimeout(restartWait)
+			_, _, _ = db.WALCheckpoint(schema, sqlite3.CHECKPOINT_RESTART)
+			_ = db.BusyTimeout(c.busy)
+		}
+		return nil
+	}
 }
 
 // Driver is required by database/sql, which calls it only for DB.Driver.
@@ -56,6 +97,9 @@ func (noDriver) Open(string) (driver.Conn, error) {
 // who may read the file. SQLite would create both with the process's default mode. It gives
 // the log (-wal) the mode of the file, by modeof.
 func (c *connector) create() error {
+	if c.vfs != spaceName { // of a test
+		return nil
+	}
 	mode := fs.FileMode(0o600)
 	for _, path := range []string{c.path, c.path + "-shm"} {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, mode) //nolint:gosec // the path that the application opens
@@ -76,12 +120,17 @@ func (c *connector) uri() string {
 	if !strings.HasPrefix(path, "/") { // C:/…
 		path = "/" + path
 	}
-	return "file://" + (&url.URL{Path: path}).EscapedPath() + "?modeof=" + url.QueryEscape(c.path)
+	uri := "file://" + (&url.URL{Path: path}).EscapedPath() + "?modeof=" + url.QueryEscape(c.path)
+	if c.vfs != "" {
+		uri += "&vfs=" + url.QueryEscape(c.vfs)
+	}
+	return uri
 }
 
 // conn is a connection. database/sql uses it from one goroutine at a time.
 type conn struct {
 	db    *sqlite3.Conn
+	path  string
 	stmts map[string]*stmt // prepared and idle, by text
 	begun bool             // between BeginTx and its end
 }
@@ -97,7 +146,7 @@ func (c *conn) during(ctx context.Context, f func() error) error {
 	}
 	c.db.SetInterrupt(ctx)
 	defer c.db.SetInterrupt(context.Background())
-	return f()
+	return explained(c.path, f())
 }
 
 // keptStmts bounds the statements that a connection keeps prepared. The store has fewer;
@@ -116,7 +165,7 @@ func (c *conn) PrepareContext(_ context.Context, query string) (driver.Stmt, err
 	prepared, tail, err := c.db.Prepare(query)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, explained(c.path, err)
 	case prepared == nil || strings.TrimSpace(tail) != "":
 		return nil, errors.Join(errors.New("auth: sqlite: not exactly one statement"), prepared.Close())
 	}
@@ -155,7 +204,7 @@ func (c *conn) Commit() error {
 		return errUndone
 	}
 	if err := c.db.Exec("commit"); err != nil {
-		return errors.Join(err, c.Rollback())
+		return explained(c.path, errors.Join(err, c.Rollback()))
 	}
 	c.begun = false
 	return nil

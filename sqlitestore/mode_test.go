@@ -22,13 +22,43 @@ func TestModes(t *testing.T) {
 		_, err = s.CreateUser(t.Context(), newUser(""))
 		ok(t, err)
 		for _, suffix := range []string{"", "-wal", "-shm"} {
-			info, err := os.Stat(path + suffix)
-			ok(t, err)
-			if info.Mode() != want {
-				t.Errorf("%s: %v, want %v", suffix, info.Mode(), want)
-			}
+			wantMode(t, path+suffix, want)
 		}
+		copied := path + want.String()
+		ok(t, s.Backup(t.Context(), copied))
 		ok(t, s.Close())
+		wantMode(t, copied, 0o600)
 		ok(t, os.Chmod(path, 0o640)) //nolint:gosec // what the test is about
+	}
+}
+
+// A restored file and those beside it are readable only to their owner.
+func TestModesRestored(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	dir := t.TempDir()
+	path, copied := filepath.Join(dir, "auth.db"), filepath.Join(dir, "backup.db")
+	s, err := sqlitestore.Open(path)
+	ok(t, err)
+	ok(t, s.Backup(t.Context(), copied))
+	ok(t, s.Close())
+	ok(t, os.Chmod(path, 0o644))   //nolint:gosec // what the test is about
+	ok(t, os.Chmod(copied, 0o644)) //nolint:gosec // what the test is about
+	ok(t, sqlitestore.Restore(t.Context(), copied, path))
+	s, err = sqlitestore.Open(path)
+	ok(t, err)
+	_, err = s.CreateUser(t.Context(), newUser(""))
+	ok(t, err)
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		wantMode(t, path+suffix, 0o600)
+	}
+	ok(t, s.Close())
+}
+
+func wantMode(t *testing.T, path string, want os.FileMode) {
+	t.Helper()
+	info, err := os.Stat(path)
+	ok(t, err)
+	if info.Mode() != want {
+		t.Errorf("%s: %v, want %v", path, info.Mode(), want)
 	}
 }

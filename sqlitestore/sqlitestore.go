@@ -42,6 +42,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/authmount/auth/store"
@@ -55,6 +56,7 @@ type Store struct {
 	opened  bool          // by Open, and closed by Close
 
 	patience time.Duration // the time limit for reading a list
+	copying  *atomic.Int32 // backups that run
 }
 
 var (
@@ -87,11 +89,12 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // -wal and -shm are beside the file, not beside a link to it
 	}
-	c := &connector{path: path, busy: defaultBusy}
+	registerSpace()
+	c := &connector{path: path, busy: defaultBusy, vfs: spaceName}
 	for _, o := range opts {
 		o(c)
 	}
-	s := &Store{writer: sql.OpenDB(c), reader: sql.OpenDB(c), writing: make(chan struct{}, 1), opened: true, patience: patience}
+	s := &Store{writer: sql.OpenDB(c), reader: sql.OpenDB(c), writing: make(chan struct{}, 1), opened: true, patience: patience, copying: &c.copying}
 	s.writer.SetMaxOpenConns(1)
 	readers := max(4, runtime.GOMAXPROCS(0))
 	s.reader.SetMaxOpenConns(readers)
@@ -107,7 +110,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 // should set synchronous=FULL; drivers have options for them in the data source name. It
 // needs SQLite 3.44 or later.
 func New(ctx context.Context, db *sql.DB) (*Store, error) {
-	s := &Store{writer: db, reader: db, writing: make(chan struct{}, 1), patience: patience}
+	s := &Store{writer: db, reader: db, writing: make(chan struct{}, 1), patience: patience, copying: new(atomic.Int32)}
 	var foreign, busy int
 	err := errors.Join(db.QueryRowContext(ctx, `pragma foreign_keys`).Scan(&foreign), db.QueryRowContext(ctx, `pragma busy_timeout`).Scan(&busy))
 	if err == nil && (foreign == 0 || busy == 0) {
@@ -141,8 +144,12 @@ func (s *Store) prepare(ctx context.Context) error {
 				t.exec(statement)
 			}
 		}
-		if v := value[int](t, `select version from auth_schema`); t.err == nil && v != schemaVersion {
-			return fmt.Errorf("auth: sqlite: the schema has version %d, this program needs %d", v, schemaVersion)
+		v := value[string](t, `select version from auth_schema`)
+		if t.err != nil {
+			return nil
+		}
+		if err := fits(v); err != nil {
+			return fmt.Errorf("auth: sqlite: %w", err)
 		}
 		return nil
 	})

@@ -81,7 +81,7 @@ func TestEveryConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close() //nolint:errcheck // of a test
-			for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "temp_store": "2", "secure_delete": "2"} {
+			for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "temp_store": "2", "secure_delete": "2", "journal_size_limit": "8388608"} {
 				var got string
 				if err := c.QueryRowContext(t.Context(), "pragma "+pragma).Scan(&got); err != nil || got != want {
 					t.Errorf("%s, connection %d of %d: %s = %q, %v; want %q", name, i+1, n, pragma, got, err, want)

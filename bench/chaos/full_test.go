@@ -25,25 +25,24 @@ type disk struct {
 	fill, free func()
 }
 
-// smallDisk is a cluster on a separate small file system, which needs root.
-func smallDisk(t *testing.T) *disk {
+// smallFileSystem mounts a separate file system of some megabytes, which needs root, and
+// returns functions that fill it and free it again. dir is empty without root.
+func smallFileSystem(t *testing.T, size string) (dir string, fill, free func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "chaosdisk")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(dir) })
-	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=160m,mode=0755", "chaos", dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size="+size+",mode=0755", "chaos", dir).CombinedOutput(); err != nil {
 		t.Logf("no file system of our own: %v\n%s", err, out)
-		return nil
+		return "", nil, nil
 	}
-	t.Cleanup(func() { // runs after the cluster's cleanup
+	t.Cleanup(func() { // runs after the cleanup of processes that use it
 		eventually(t, 10*time.Second, "unmount "+dir, func() bool { return exec.CommandContext(context.Background(), "umount", dir).Run() == nil })
 	})
-	t.Setenv("TMPDIR", dir)
-	d := &disk{pg: postgres(t)}
 	filler := filepath.Join(dir, "filler")
-	d.fill = func() {
+	fill = func() {
 		f, err := os.Create(filler)
 		if err != nil {
 			t.Fatal(err)
@@ -58,12 +57,23 @@ func smallDisk(t *testing.T) *disk {
 			t.Fatalf("the disk is not full: %v", err)
 		}
 	}
-	d.free = func() {
+	free = func() {
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return d
+	return dir, fill, free
+}
+
+// smallDisk is a cluster on a separate small file system, which needs root.
+func smallDisk(t *testing.T) *disk {
+	t.Helper()
+	dir, fill, free := smallFileSystem(t, "160m")
+	if dir == "" {
+		return nil
+	}
+	t.Setenv("TMPDIR", dir)
+	return &disk{pg: postgres(t), fill: fill, free: free}
 }
 
 // reportedFull is a cluster that reports a full disk as soon as a session or token is

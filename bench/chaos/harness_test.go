@@ -146,13 +146,18 @@ const secret = "a-secret-that-all-servers-of-a-test-share"
 
 var listening = regexp.MustCompile(`msg=listening addr=(127\.0\.0\.1:\d+)`)
 
-// serve starts a server on a database.
+// serve starts a server on a database: the URL of Postgres, or sqlite: and the path of a file.
 func serve(t *testing.T, database string, args ...string) *server {
 	t.Helper()
 	s := &server{addr: "127.0.0.1:0", args: append([]string{
 		"-secret", secret, "-base-url", "http://localhost:8080/auth/v1", "-dev-inbox", "-redirect-urls", "https://app.example/*",
-		"-trusted-proxies", "127.0.0.1/32", "-database-url", database,
+		"-trusted-proxies", "127.0.0.1/32",
 	}, args...)}
+	if path, ok := strings.CutPrefix(database, "sqlite:"); ok {
+		s.args = append(s.args, "-file", path)
+	} else {
+		s.args = append(s.args, "-database-url", database)
+	}
 	s.start(t)
 	return s
 }

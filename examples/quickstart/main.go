@@ -1,10 +1,11 @@
-// Quickstart runs Authmount on the in-memory store, with a page to try it out, an inbox
-// for its messages and the dashboard. It needs no setup and stores nothing.
+// Quickstart runs Authmount with a page to try it out, an inbox for its messages and the
+// dashboard. It needs no setup, and keeps its data in quickstart.db in the working directory.
 package main
 
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"embed"
 	"errors"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -23,6 +25,7 @@ import (
 	"github.com/authmount/auth/dashboard"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/passkey"
+	"github.com/authmount/auth/sqlitestore"
 )
 
 //go:embed index.html
@@ -30,13 +33,14 @@ var page embed.FS
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
+	memory := flag.Bool("memory", false, "keep the data in memory, until the program ends")
 	flag.Parse()
-	if err := run(*addr); err != nil {
+	if err := run(*addr, *memory); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(addr string) error {
+func run(addr string, memory bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ln, err := net.Listen("tcp", addr)
@@ -51,8 +55,13 @@ func run(addr string) error {
 
 	provider := authtest.NewProvider(url + "/dev/provider") // replaces Google and other providers; anyone can sign in as anyone
 
-	a, err := auth.New(ctx, memstore.New(),
-		auth.WithDevMode(), // ephemeral secret, http on loopback, messages to an inbox
+	store, secret, err := open(memory)
+	if err != nil {
+		return err
+	}
+	a, err := auth.New(ctx, store,
+		auth.WithDevMode(), // http on loopback, messages to an inbox
+		auth.WithSecret(secret),
 		auth.WithBaseURL(url+"/auth/v1"),
 		auth.WithMail(auth.MailOptions{AppName: "Quickstart"}),
 		auth.WithProvider(provider.OIDC("dev")),
@@ -80,14 +89,39 @@ func run(addr string) error {
 	mux.Handle("/dev/provider/", provider)
 	mux.Handle("/", http.FileServerFS(page))
 
-	link, err := dash.FirstOwnerLink(ctx)
-	if err != nil {
-		return err
-	}
 	fmt.Printf("Open %s and sign up; messages arrive at %s/dev/inbox\n", url, url)
 	fmt.Println("Then: confirm the address, sign out and in, try a magic link, a forgotten password, a passkey and the Dev provider.")
-	fmt.Printf("The dashboard: sign up, confirm your address, and open this within 30 minutes to become the owner:\n  %s\n", link)
+	switch link, err := dash.FirstOwnerLink(ctx); {
+	case errors.Is(err, auth.CodeRoleInUse): // since an earlier start
+		fmt.Printf("The dashboard: %s/dashboard/\n", url)
+	case err != nil:
+		return err
+	default:
+		fmt.Printf("The dashboard: sign up, confirm your address, and open this within 30 minutes to become the owner:\n  %s\n", link)
+	}
 	return serve(ctx, ln, mux, a)
+}
+
+// open opens the store, and returns the secret that signs its sessions. The operating system
+// closes the file when the program ends.
+func open(memory bool) (auth.Store, []byte, error) {
+	if memory {
+		return memstore.New(), []byte(rand.Text() + rand.Text()), nil
+	}
+	path, err := filepath.Abs("quickstart.db")
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := sqlitestore.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	secret, err := sqlitestore.DevelopmentSecret(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	fmt.Printf("The data is in %s, and the secret beside it; -memory keeps nothing.\n", path)
+	return store, secret, nil
 }
 
 // serve serves until a signal arrives. Then it waits for running requests and sends the

@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -29,11 +31,18 @@ func start(t *testing.T) string {
 // launch runs the program, and returns its further output.
 func launch(t *testing.T) (url string, cmd *exec.Cmd, says *bufio.Reader) {
 	t.Helper()
+	return launchIn(t, t.TempDir(), "127.0.0.1:0")
+}
+
+// launchIn is launch in a working directory.
+func launchIn(t *testing.T, dir, addr string) (url string, cmd *exec.Cmd, says *bufio.Reader) {
+	t.Helper()
 	bin := filepath.Join(t.TempDir(), "quickstart")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd = exec.CommandContext(t.Context(), bin, "-addr", "127.0.0.1:0")
+	cmd = exec.CommandContext(t.Context(), bin, "-addr", addr)
+	cmd.Dir = dir
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -46,12 +55,7 @@ func launch(t *testing.T) (url string, cmd *exec.Cmd, says *bufio.Reader) {
 		_ = cmd.Wait()
 	})
 	says = bufio.NewReader(out)
-	line, err := says.ReadString('\n')
-	url = regexp.MustCompile(`http://localhost:\d+`).FindString(line)
-	if err != nil || url == "" {
-		t.Fatalf("%q: %v", line, err)
-	}
-	return url, cmd, says
+	return said(t, says, `Open (http://localhost:\d+)`), cmd, says
 }
 
 // said returns the first line of output that matches.
@@ -86,6 +90,32 @@ func TestStops(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// The data and the sessions survive a restart, in the working directory.
+func TestRestart(t *testing.T) {
+	dir := t.TempDir()
+	url, cmd, says := launchIn(t, dir, "127.0.0.1:0")
+	ctx := browsertest.New(t, 900, 1000)
+	browsertest.Do(ctx, t, chromedp.Navigate(url), browsertest.Visible("#signup"), browsertest.Type("#su-email", "ada@example.com"),
+		browsertest.Type("#su-password", "correct horse battery"), browsertest.Click("#signup button"), browsertest.Visible("#signed-in"))
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, says)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "quickstart.db")); err != nil {
+		t.Error(err)
+	}
+	again, _, _ := launchIn(t, dir, strings.TrimPrefix(url, "http://localhost"))
+	if again != url {
+		t.Fatalf("%s, then %s", url, again)
+	}
+	browsertest.Do(ctx, t, chromedp.Navigate(url), browsertest.Visible("#signed-in"))
+	wantText(ctx, t, "#me-e-mail", "ada@example.com")
+	browsertest.Do(ctx, t, browsertest.Click("#refresh"), browsertest.Until(`document.getElementById('message').textContent.includes('New tokens')`))
 }
 
 // A user tries the quickstart: sign up, verify, sign out, reset the password, sign in,

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -28,19 +29,20 @@ import (
 	"github.com/authmount/auth/pgstore"
 	"github.com/authmount/auth/provider"
 	"github.com/authmount/auth/smtpmail"
+	"github.com/authmount/auth/sqlitestore"
 	"github.com/authmount/auth/twiliosms"
 )
 
 // settings are the flags.
 type settings struct {
-	database, addr, baseURL, secret, apiKeys, redirects, smtpURL, proxies, cors, hash, appName string
-	twilioSID, twilioToken, twilioFrom                                                         string
-	clients                                                                                    map[string]*client // by provider
-	oidcIssuer, microsoftTenant, appleTeam, appleKeyID, appleKey                               string
-	owner                                                                                      string
-	adminMFA, ownerLink                                                                        bool
-	secretKeys                                                                                 []auth.SecretKey
-	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose, demo              bool
+	database, file, addr, baseURL, secret, apiKeys, redirects, smtpURL, proxies, cors, hash, appName string
+	twilioSID, twilioToken, twilioFrom                                                               string
+	clients                                                                                          map[string]*client // by provider
+	oidcIssuer, microsoftTenant, appleTeam, appleKeyID, appleKey                                     string
+	owner                                                                                            string
+	adminMFA, ownerLink                                                                              bool
+	secretKeys                                                                                       []auth.SecretKey
+	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose, demo, memory            bool
 }
 
 // client is this application at a provider.
@@ -68,8 +70,10 @@ func parse(args []string) (settings, error) {
 	}
 	str(&s.addr, "addr", "127.0.0.1:8080", "address to listen on")
 	str(&s.baseURL, "base-url", "", "public URL of the mount, with passkeys on https and on http://localhost; default http://<addr>/auth/v1, for development")
-	str(&s.database, "database-url", "", "postgres://… database, migrated at start; default: memory")
-	str(&s.secret, "secret", "", "secret of at least 32 bytes; commas separate the current one from previous ones; on http, default: made up at each start")
+	str(&s.file, "file", "auth.db", "SQLite file for the data, created if there is none; with http, the secret is kept beside it")
+	str(&s.database, "database-url", "", "postgres://… database for the data instead of the file, migrated at start")
+	yes(&s.memory, "memory", "keep the data in memory instead, until the process ends")
+	str(&s.secret, "secret", "", "secret of at least 32 bytes; commas separate the current one from previous ones; required with https")
 	str(&s.appName, "app-name", "", "name shown in messages and pages")
 	str(&s.apiKeys, "api-key", "", "public API keys, separated by commas")
 	str(&s.redirects, "redirect-urls", "", "allowed redirect targets, separated by commas")
@@ -159,7 +163,7 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	}
 	if strings.HasPrefix(s.baseURL, "http://") {
 		opts = append(opts, auth.WithDevMode())
-		if s.secret == "" {
+		if s.secret == "" && !s.memory {
 			log.Warn("no -secret: one is made up, and every session ends with this process")
 		}
 	}
@@ -277,14 +281,14 @@ func run(args []string) error {
 		return err
 	}
 	s.addr = ln.Addr().String()
-	if err := s.prepareDemo(); err != nil {
+	if err := errors.Join(s.prepareDemo(), s.prepareFile(log)); err != nil {
 		return err
 	}
 	opts, inbox, err := options(s, log)
 	if err != nil {
 		return err
 	}
-	store, closeStore, err := openStore(ctx, s.database)
+	store, closeStore, err := openStore(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -312,16 +316,48 @@ func run(args []string) error {
 	return serve(ctx, ln, a, adm, inbox, s, log)
 }
 
-// openStore opens the Postgres or the memory store.
-func openStore(ctx context.Context, url string) (auth.Store, func(), error) {
-	if url == "" {
-		return memstore.New(), func() {}, nil
+// prepareFile decides whether the data is in a file, and takes the secret beside it.
+func (s *settings) prepareFile(log *slog.Logger) error {
+	switch {
+	case s.memory && s.database != "":
+		return errors.New("-memory and -database-url cannot be used together")
+	case s.memory || s.database != "" || s.demo:
+		s.file = ""
+		return nil
 	}
-	store, err := pgstore.Open(ctx, url, pgstore.AutoMigrate())
+	path, err := filepath.Abs(s.file)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	return store, store.Close, nil
+	s.file = path
+	if s.secret == "" && !strings.HasPrefix(s.baseURL, "https://") {
+		secret, err := sqlitestore.DevelopmentSecret(path)
+		if err != nil {
+			return err
+		}
+		s.secret = string(secret)
+	}
+	log.Info("the data is in a file; -memory keeps nothing", "file", path)
+	return nil
+}
+
+// openStore opens the store that the settings name.
+func openStore(ctx context.Context, s settings) (auth.Store, func(), error) {
+	switch {
+	case s.database != "":
+		store, err := pgstore.Open(ctx, s.database, pgstore.AutoMigrate())
+		if err != nil {
+			return nil, nil, err
+		}
+		return store, store.Close, nil
+	case s.file != "":
+		store, err := sqlitestore.Open(s.file)
+		if err != nil {
+			return nil, nil, err
+		}
+		return store, func() { _ = store.Close() }, nil
+	}
+	return memstore.New(), func() {}, nil
 }
 
 // newServer limits the resources of clients that send slowly, read slowly or do neither.

@@ -42,7 +42,7 @@ func launch(t *testing.T, env []string, args ...string) (url, shown string, stop
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.CommandContext(t.Context(), bin, append([]string{"-addr", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(cmd.Environ(), env...)
+	cmd.Env, cmd.Dir = append(cmd.Environ(), env...), t.TempDir()
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -228,10 +228,12 @@ func TestProviders(t *testing.T) {
 }
 
 func TestRefusesNonsense(t *testing.T) {
+	t.Chdir(t.TempDir())
 	for _, args := range [][]string{
 		{"-dev-inbox", "-hash", "md5"}, {"-dev-inbox", "extra"}, {"-nonsense"}, {"-base-url", "https://app.test/auth/v1", "-secret", secret}, {"-dev-inbox", "-smtp-url", "smtp://localhost?from=a@example.com"},
 		{"-dev-inbox", "-secret", "short"}, {"-dev-inbox", "-base-url", "https://app.test/auth/v1"}, {"-dev-inbox", "-base-url", "https://localhost/auth/v1", "-secret", secret}, {"-smtp-url", "nonsense"}, {"-dev-inbox", "-oidc-issuer", "https://op.example.com"}, {"-dev-inbox", "-oidc-client-id", "x"},
 		{"-dev-inbox", "-apple-client-id", "x", "-apple-private-key", "/nonexistent"}, {"-dev-inbox", "-microsoft-client-id", "x", "-microsoft-tenant", "contoso"}, {"-dev-inbox", "-base-url", "http://app.test/auth/v1"},
+		{"-dev-inbox", "-memory", "-database-url", "postgres://127.0.0.1:1/x"}, {"-dev-inbox", "-file", "none/auth.db"},
 		{"-dev-inbox", "-secret-key", "sk_test_0123456789"}, {"-dev-inbox", "-secret-key", "sk_test_0123456789="}, {"-dev-inbox", "-secret-key", "pk_test_0123456789=*"}, {"-dev-inbox", "-secret-key", "sk_test_0123456789=nonsense"},
 	} {
 		if err := run(append([]string{"-addr", "127.0.0.1:0"}, args...)); err == nil {
@@ -242,8 +244,53 @@ func TestRefusesNonsense(t *testing.T) {
 	}
 }
 
+// Sessions survive a restart, because the data is in a file and the secret beside it. In
+// memory nothing is kept.
+func TestRestart(t *testing.T) {
+	for _, memory := range []bool{false, true} {
+		dir := t.TempDir()
+		args := []string{"-dev-inbox", "-base-url", "http://127.0.0.1:8080/auth/v1", "-file", filepath.Join(dir, "notes.db")}
+		if memory {
+			args = append(args, "-memory")
+		}
+		url, shown, stop := launch(t, nil, args...)
+		if strings.Contains(shown, filepath.Join(dir, "notes.db")) == memory {
+			t.Errorf("memory %v: %s", memory, shown)
+		}
+		status, body := call(t, http.MethodPost, url+"/auth/v1/signup", `{"email":"ada@example.com","password":"correct horse battery"}`)
+		if status != 200 && status != 201 {
+			t.Fatal(status, body)
+		}
+		session := decode(t, body)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		url, stop = start(t, nil, args...)
+		bearer, _ := session["access_token"].(string)
+		refresh, _ := session["refresh_token"].(string)
+		me, shownMe := call(t, http.MethodGet, url+"/auth/v1/me", "", "Authorization", "Bearer "+bearer)
+		again, _ := call(t, http.MethodPost, url+"/auth/v1/refresh", `{"refresh_token":"`+refresh+`"}`)
+		if (me == 200) == memory || (again == 200) == memory {
+			t.Errorf("memory %v: %d %s, refresh %d", memory, me, shownMe, again)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil || memory == (len(files) > 0) {
+			t.Errorf("memory %v: files %v, %v", memory, files, err)
+		}
+		for _, f := range files {
+			if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v, %v", f.Name(), info.Mode(), err)
+			}
+		}
+	}
+}
+
 // A missing value is reported as a flag, not as a Go option.
 func TestNamesFlags(t *testing.T) {
+	t.Chdir(t.TempDir())
 	for flag, args := range map[string][]string{"-secret": nil, "-smtp-url": {"-secret", secret}} {
 		err := run(append([]string{"-addr", "127.0.0.1:0", "-base-url", "https://app.test/auth/v1"}, args...))
 		if err == nil || !strings.HasPrefix(err.Error(), flag+" is required") {

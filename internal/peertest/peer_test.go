@@ -113,7 +113,7 @@ func peers(t *testing.T) (mount string, provider *output) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../examples/server").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	run(t, "listening", bin, "-addr", "127.0.0.1:"+rp, "-dev-inbox",
+	run(t, "listening", bin, "-addr", "127.0.0.1:"+rp, "-memory", "-dev-inbox",
 		"-oidc-issuer", "http://127.0.0.1:"+op, "-oidc-client-id", clientID, "-oidc-client-secret", clientSecret)
 	return mount, provider
 }

@@ -49,11 +49,11 @@ func (s *suite) String() string {
 // a statement and verify no behaviour.
 const textual = "^TestStatementsAsSent"
 
-// onPostgres runs the scenarios of the flows on pgstore. TestEverythingOnPostgres is
+// onPostgres runs the scenarios of the flows on pgstore. TestOnOtherStores is
 // excluded, because it runs all of them itself.
 const (
-	onPostgres = "AUTH_TEST_ON_POSTGRES=1"
-	allAtOnce  = "TestEverythingOnPostgres"
+	onPostgres = "AUTH_TEST_STORE=postgres"
+	allAtOnce  = "TestOnOtherStores"
 )
 
 // flows returns the folders with the tests of the flows: the root and internal/tests.

@@ -3,7 +3,6 @@ package hostile_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 
@@ -135,7 +134,7 @@ func TestAFloodFromManyNetworksHarmsNoKnownDevice(t *testing.T) {
 // and 200 of them mistype their password first. Nobody is asked to come back later.
 func TestACampusSignsIn(t *testing.T) {
 	people, atOnce, wrong := 5000, 300, 200
-	if os.Getenv(harness.OnPostgres) != "" && !harness.All() {
+	if harness.OnAnotherStore() && !harness.All() {
 		people, wrong = people/5, wrong/5 // as many at a time, for a shorter time
 	}
 	w := harness.NewWorld(t)

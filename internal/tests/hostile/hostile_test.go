@@ -3,7 +3,6 @@ package hostile_test
 import (
 	"fmt"
 	"maps"
-	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -43,7 +42,7 @@ func chances(t *testing.T) func(t *testing.T, n int) []harness.Trial {
 		return all
 	}
 	some := 6
-	if os.Getenv(harness.OnPostgres) != "" {
+	if harness.OnAnotherStore() {
 		some = 1
 	}
 	seed := harness.DrawSeed(t)

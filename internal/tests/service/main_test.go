@@ -8,5 +8,5 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// TestEverythingOnPostgres runs the scenarios of this package again, on Postgres.
-func TestEverythingOnPostgres(t *testing.T) { harness.EverythingOnPostgres(t, 60) }
+// TestOnOtherStores runs the scenarios of this package again, on Postgres and on SQLite.
+func TestOnOtherStores(t *testing.T) { harness.OnOtherStores(t, 60) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -201,7 +200,7 @@ func sample(t *testing.T) func(t *testing.T, acts []harness.Act, n int) ([]harne
 		}
 		return acts, ks
 	}
-	if os.Getenv(harness.OnPostgres) == "" || harness.All() {
+	if !harness.OnAnotherStore() || harness.All() {
 		return all
 	}
 	seed := harness.DrawSeed(t)
@@ -304,7 +303,7 @@ func mutants(c harness.Call) []mutant {
 
 // A condition that is dropped is found: the test above would have failed.
 func TestTakeoverClassBites(t *testing.T) {
-	if os.Getenv(harness.OnPostgres) != "" {
+	if harness.OnAnotherStore() {
 		return // about the test, not about the store
 	}
 	t.Parallel()

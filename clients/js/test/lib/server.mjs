@@ -27,7 +27,8 @@ export function binary() {
  * @returns {Promise<{url: string, port: number, stop(): Promise<void>, log(): string}>}
  */
 export async function startServer(args = [], env = {}) {
-  const child = spawn(binary(), ["-addr", "127.0.0.1:0", "-dev-inbox", "-no-rate-limit", ...args], {
+  const store = args.includes("-database-url") ? [] : ["-memory"];
+  const child = spawn(binary(), ["-addr", "127.0.0.1:0", "-dev-inbox", "-no-rate-limit", ...store, ...args], {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ["ignore", "ignore", "pipe"],
   });
