@@ -1,9 +1,12 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/google/uuid"
 
 	"github.com/authmount/auth/store"
 )
@@ -43,12 +46,24 @@ func (a *Auth) takesCode(ctx context.Context, email string) (bool, error) {
 }
 
 // takesLink reports whether an account takes links and codes. An address that nobody verified
-// is new, whoever entered it.
+// is new, whoever entered it. While links are switched off, it does the same work for all.
 func (a *Auth) takesLink(ctx context.Context, c store.Credentials) (bool, error) {
-	if a.Settings(ctx).MagicLink.On() || !c.User.EmailVerified() || !a.canSignInBy(ctx, c, "", 0) {
+	if a.Settings(ctx).MagicLink.On() {
 		return true, nil
 	}
-	return a.passkeyDue(ctx, c.User, nil, credentialRef{}) // it may be lost, and there are no recovery codes
+	var list store.Factors
+	if a.passkeysOn(ctx) {
+		var err error
+		if list, err = a.factors.Factors(ctx, cmp.Or(c.User.ID, uuid.Nil.String())); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return false, storeFailed(err)
+		}
+	}
+	switch {
+	case !c.User.EmailVerified(), !a.canSignInBy(ctx, c, "", 0):
+		return true, nil
+	}
+	due, err := a.mayBeDue(ctx, c.User, nil)
+	return due && a.hasDue(list, credentialRef{}), err // it may be lost, and there are no recovery codes
 }
 
 // showsAddress reports whether a session's method shows that the user receives the account's
@@ -68,17 +83,26 @@ func (a *Auth) canShowAddress(ctx context.Context, u User) bool {
 // the passkey sign in by a method of showsAddress and set up another factor. Accounts that
 // have no such method would be lost with their passkey, so none is due there.
 func (a *Auth) passkeyDue(ctx context.Context, u User, amr []AMR, by credentialRef) (bool, error) {
-	if u.MFAEnabled || !a.passkeysOn(ctx) || !a.canShowAddress(ctx, u) || slices.ContainsFunc(amr, a.showsAddress) {
-		return false, nil
-	}
-	if needs, err := a.needsFactor(ctx, u); err != nil || !needs {
+	if due, err := a.mayBeDue(ctx, u, amr); err != nil || !due {
 		return false, err
 	}
 	list, err := a.factors.Factors(ctx, u.ID)
 	if err != nil {
 		return false, storeFailed(err)
 	}
-	return slices.ContainsFunc(passkeysOf(list.List), func(f Factor) bool { return a.canShow(f, by) }), nil
+	return a.hasDue(list, by), nil
+}
+
+// mayBeDue is passkeyDue without the passkeys.
+func (a *Auth) mayBeDue(ctx context.Context, u User, amr []AMR) (bool, error) {
+	if u.MFAEnabled || !a.passkeysOn(ctx) || !a.canShowAddress(ctx, u) || slices.ContainsFunc(amr, a.showsAddress) {
+		return false, nil
+	}
+	return a.needsFactor(ctx, u)
+}
+
+func (a *Auth) hasDue(list store.Factors, by credentialRef) bool {
+	return slices.ContainsFunc(passkeysOf(list.List), func(f Factor) bool { return a.canShow(f, by) })
 }
 
 // needsFactor is mfaRequired that also counts operators. The admin API asks them for a second

@@ -154,3 +154,16 @@ func TestPasskeyIsOfferedToScripts(t *testing.T) {
 		}
 	}
 }
+
+// While an account needs a second factor and has only a passkey, the page that changes the email
+// address asks for the passkey first, and comes back.
+func TestPasskeyBeforeAnotherAddress(t *testing.T) {
+	required := false
+	s := passkeySite(t, auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return required }}))
+	b, key := withPasskey(t, s)
+	required = true
+	b.open("/account/email")
+	b.submit("email", "other@example.com").want(t, 200, "/account/sign-in/second", "Second factor")
+	b.finish("/account/sign-in/second", must[json.RawMessage](t)(key.Get(b.options("/account/sign-in/second", nil)))).want(t, 200, "/account/email", "")
+	b.submit("email", "other@example.com").want(t, 200, "/account/email/code", "")
+}
