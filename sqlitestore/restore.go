@@ -39,6 +39,7 @@ func KeepRecoveryCodes() RestoreOption { return func(r *restoring) { r.codes = t
 // A backup has sessions that have ended since, and links, codes and recovery codes that have
 // been used. Restore ends them all, and with them trusted devices, impersonations, waiting
 // messages and jobs: all users sign in again. KeepSessions and KeepRecoveryCodes change that.
+// Access tokens stay valid until they expire, except where the live session is required.
 // Passwords, second factors, bans, roles, keys and deleted accounts are those of the backup,
 // because nothing says how they were changed since; check the audit log.
 //
@@ -107,8 +108,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// revisions is added to the revisions in a restored file. Access tokens, pages and requests from
-// the time after the backup then carry lower ones, and are refused as stale.
+// revisions is added to the revisions in a restored file, so that no access token, page or
+// request from the time after the backup carries one that the file will have again.
 const revisions = `1000000`
 
 // restored lists every table and the statement that cleans it; without one it is kept.
