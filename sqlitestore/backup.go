@@ -14,9 +14,9 @@ import (
 
 // Backup writes a copy of the file, at one moment, to path, readable only to its owner.
 // Changes go on meanwhile; the log (-wal) keeps them until the copy is complete, so the disk
-// needs space for it. The copy is complete, checked and synced before it gets its name. Keep
-// it as safe as the file, and with it the secret of the application, without which the second
-// factors in it are lost.
+// needs space for it. The copy is complete, checked and synced before it gets its name; a crash
+// may leave a folder path.tmp-* with a part of it. Keep the copy as safe as the file, and keep
+// the secret of the application, without which the second factors in it are lost.
 //
 // If there is a file at path, the error is fs.ErrExist. If the copy is no sound file of this
 // package, the error is ErrDamaged. The context ends a backup; it must not carry a

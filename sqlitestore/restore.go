@@ -32,13 +32,14 @@ func KeepRecoveryCodes() RestoreOption { return func(r *restoring) { r.codes = t
 
 // Restore replaces the file at to, or creates it, with a backup. It works on a copy of the
 // backup: it checks it, ends what the backup would revive, syncs it, and then gives it its
-// name, so that a crash leaves either the old or the new file, whole. The old -wal and -shm
-// files are removed. The new file is readable only to its owner, so run it as the user of the
-// service.
+// name, so that a crash leaves either the old or the new file, whole, and perhaps a folder
+// to.tmp-* with the copy. The old -wal and -shm files are removed. The new file is readable
+// only to its owner, so run it as the user of the service.
 //
 // A backup has sessions that have ended since, and links, codes and recovery codes that have
 // been used. Restore ends them all, and with them trusted devices, impersonations, waiting
 // messages and jobs: all users sign in again. KeepSessions and KeepRecoveryCodes change that.
+// Access tokens stay valid until they expire, except where the live session is required.
 // Passwords, second factors, bans, roles, keys and deleted accounts are those of the backup,
 // because nothing says how they were changed since; check the audit log.
 //
@@ -107,18 +108,20 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// revisions is added to the revisions of a restored file, so that they exceed those of the
-// tokens, pages and requests that are older than Restore and newer than the backup.
+// revisions is added to the revisions in a restored file, so that no access token, page or
+// request from the time after the backup carries one that the file will have again.
 const revisions = `1000000`
 
-// restored is what happens to each table of a backup. A record goes if it could be used again
-// although it was used, or if it goes on with a work of which the continuation is gone. It
-// stays if a later answer depends on it: the ids of deleted users, privileged names, keys of
-// idempotency (whose changes the backup holds as well), limits (which are fuller than none).
+// restored lists every table and the statement that cleans it; without one it is kept.
 //
-// The state of a second factor stays, too. A TOTP code that was used is valid again for the
-// rest of its 90 seconds, so that only a backup younger than this has any; counters of
-// passkeys are behind those of the authenticators, which is how they should be.
+// Restore ends records that may have been used or ended since the backup, and unfinished work,
+// such as jobs, because it may be the reason to restore. It keeps records on which later
+// answers depend: the ids of deleted users, privileged names, idempotency keys (the backup
+// also holds their changes) and rate limits (without a row a limit is full).
+//
+// It also keeps the states of second factors. A TOTP code that was used after the backup is
+// valid again until it expires, at most 90 seconds after it was shown. The counters of passkeys
+// are lower than those of the authenticators, which the check of a passkey accepts.
 var restored = []struct{ table, sessions, codes string }{
 	{table: "auth_schema"},
 	{table: "auth_project", sessions: `update auth_project set roles_revision = roles_revision + ` + revisions},
