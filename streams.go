@@ -80,7 +80,7 @@ func (k kit) RevocationLog() (*token.Log, time.Duration, error) {
 	return k.a.streams.log, age, nil
 }
 
-var errNoFeed = errors.New("no feed reports revocations to this process: pgstore's WatchRevocations does not run here, or has lost the database")
+var errNoFeed = errors.New("no feed reports revocations to this process: the store's WatchRevocations does not run here, or has lost the database")
 
 func (k kit) BeginStream(r *http.Request) (context.Context, func(), error) {
 	return k.a.streams.begin(r)

@@ -210,7 +210,7 @@ func tokenFailed(err error) error {
 }
 
 // Revoke makes Verify and Require refuse the access tokens of ended sessions, until
-// they expire, and stale tokens. A feed such as pgstore's WatchRevocations calls it in
+// they expire, and stale tokens. A feed such as the store's WatchRevocations calls it in
 // every instance; a repetition does no harm. It is safe for concurrent use. The admin API
 // passes the revocations on to services without the database, see Revocation.CaughtUp.
 func (a *Auth) Revoke(r store.Revocation) { a.revoked.Add(r) }

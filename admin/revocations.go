@@ -55,7 +55,7 @@ type RevocationPage struct {
 // Revocations returns the revocations after a position, for services without the database,
 // see Verifier of package authclient. Some may be repeated. Over HTTP it is also a stream of
 // server-sent events. Errors: CodeRevocationsUnavailable if no feed of this process, such as
-// pgstore's WatchRevocations, reports those of other instances.
+// the store's WatchRevocations, reports those of other instances.
 func (m *Admin) Revocations(ctx context.Context, who Actor, p RevocationsParams) (RevocationPage, error) {
 	page, _, err := m.revocationsAfter(ctx, who, p.After)
 	return page, err

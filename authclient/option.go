@@ -120,7 +120,7 @@ type RevocationOptions struct {
 // WithRevocations makes the verifier follow the server's revocations, over HTTP, so that it
 // refuses the access tokens of ended sessions and banned users, and outdated tokens, within
 // a second. It needs [WithSecretKey], with the scope auth.revocations.read, and a server
-// that follows revocations itself, see pgstore's WatchRevocations. Close ends it.
+// that follows revocations itself, see WatchRevocations of pgstore and sqlitestore. Close ends it.
 //
 // NewVerifier waits for the first answer and returns an error if the server refuses, unless
 // [WithLateStart] is set. An outage is noticed within six seconds, logged, and reported by

@@ -187,7 +187,7 @@ func ClaimsFrom(ctx context.Context) *auth.Claims { return auth.ClaimsFrom(ctx) 
 
 // Revoke makes the verifier refuse the access tokens of a revocation, as
 // [auth.Auth.Revoke] does. It is for services that receive revocations, for instance
-// from pgstore's WatchRevocations.
+// from a store's WatchRevocations.
 func (v *Verifier) Revoke(r store.Revocation) { v.revoked.Add(r) }
 
 // Now returns the time of the verifier's clock, for requirements.

@@ -111,7 +111,7 @@ func advice(err error) string {
 	case errors.Is(err, auth.CodeNotFound):
 		return " (the server serves no /admin/revocations: mount the Handler of package admin there)"
 	case errors.Is(err, auth.CodeRevocationsUnavailable):
-		return " (the server does not run pgstore's WatchRevocations)"
+		return " (the server does not run the WatchRevocations of its store)"
 	case errors.Is(err, auth.CodeInvalidAPIKey):
 		return " (the key of WithSecretKey is wrong, expired or revoked, or is bound to other networks: create one with the scope auth.revocations.read)"
 	}

@@ -9,7 +9,7 @@ import (
 
 // FollowRevocations makes the Env pass revocations on over HTTP until the test ends, so that
 // a test of another service can use authclient.WithRevocations with a store in memory, which
-// has no feed like pgstore's WatchRevocations. Changes of roles are passed on by themselves.
+// has no WatchRevocations. Changes of roles are passed on by themselves.
 // The test reports ended sessions and banned users:
 //
 //	env.Revoke(store.Revocation{SessionID: ada.SessionID, At: time.Now()})

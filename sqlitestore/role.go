@@ -8,6 +8,10 @@ import (
 
 func (t *tx) rolesRevision() int64 { return value[int64](t, `select roles_revision from auth_project`) }
 
+// raiseRoles raises the revision of the table. It comes before the change, with which the
+// new revision is reported to other processes.
+func (t *tx) raiseRoles() { t.exec(`update auth_project set roles_revision = roles_revision + 1`) }
+
 // Roles reads the whole table of roles.
 func (s *Store) Roles(ctx context.Context) (table store.RoleTable, err error) {
 	err = s.snapshot(ctx, func(t *tx) error {
@@ -35,6 +39,7 @@ func (t *tx) roleTable() store.RoleTable {
 func (s *Store) PutRole(ctx context.Context, c store.PutRole) (table store.RoleTable, err error) {
 	err = s.change(ctx, &c.Change, func(t *tx) (*effect, error) {
 		return &effect{apply: func() error {
+			t.raiseRoles()
 			t.exec(`insert into auth_roles (name, description, permissions, created_at, updated_at) values (?, ?, ?, ?, ?)
 				on conflict (name) do update set description = excluded.description, permissions = excluded.permissions, updated_at = excluded.updated_at`,
 				c.Role.Name, c.Role.Description, t.text(c.Role.Permissions), micros(c.Now), micros(c.Now))
@@ -42,7 +47,6 @@ func (s *Store) PutRole(ctx context.Context, c store.PutRole) (table store.RoleT
 			if c.Role.Privileged {
 				t.exec(`insert into auth_privileged_roles (name) values (?)`, c.Role.Name)
 			}
-			t.exec(`update auth_project set roles_revision = roles_revision + 1`)
 			table = t.roleTable()
 			return nil
 		}}, nil
@@ -63,8 +67,8 @@ func (s *Store) DeleteRole(ctx context.Context, c store.DeleteRole) (table store
 			return nil, &store.ConflictError{Field: "role"}
 		}
 		return &effect{apply: func() error {
+			t.raiseRoles()
 			t.exec(`delete from auth_roles where name = ?`, c.Name)
-			t.exec(`update auth_project set roles_revision = roles_revision + 1`)
 			table = t.roleTable()
 			return nil
 		}}, nil

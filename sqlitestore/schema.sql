@@ -383,3 +383,44 @@ create table auth_limits (
 	seen_at integer not null
 ) strict, without rowid;
 create index auth_limits_full_at on auth_limits (full_at);
+
+-- Revocations that take effect before access tokens expire, for the processes that watch,
+-- in the order of their commits. A row is about one session (of this user); without a
+-- session about all sessions of a user; about the tokens of a user, or of the holders of a
+-- role, with an older revision than stale; or about all sessions created until a time,
+-- except one.
+create table auth_revocations (
+	n integer primary key autoincrement,
+	at integer not null default (cast(unixepoch('subsec') * 1000000 as integer)), -- by the machine's clock
+	session_id text not null default '',
+	user_id text not null default '',
+	role text not null default '',
+	stale integer not null default 0,
+	everybody_until integer,
+	spared text not null default ''
+) strict;
+create index auth_revocations_at on auth_revocations (at);
+create trigger auth_session_revoked after update of revoked on auth_sessions when old.revoked = 0 and new.revoked = 1
+	begin insert into auth_revocations (session_id, user_id) values (old.id, old.user_id); end;
+create trigger auth_impersonation_ended after update of ended on auth_impersonations when old.ended = 0 and new.ended = 1
+	begin insert into auth_revocations (session_id, user_id) values (old.id, old.user_id); end;
+create trigger auth_user_deleted after delete on auth_users
+	begin insert into auth_revocations (user_id) values (old.id); end;
+-- The tokens from before a ban are outdated, so that those from after its end are not. A ban
+-- by hand may not raise the revision; then the time decides.
+create trigger auth_user_banned after update of banned_until on auth_users when new.banned_until is not null and new.banned_until is not old.banned_until
+	begin insert into auth_revocations (user_id, stale) values (new.id, iif(new.credential_revision > old.credential_revision, new.credential_revision, 0)); end;
+create trigger auth_user_accepted after update of accepted_sequence, accepted_until on auth_users
+	when new.credential_revision > 0 and (new.accepted_sequence <> old.accepted_sequence or new.accepted_until is not old.accepted_until)
+	begin insert into auth_revocations (user_id, stale) values (new.id, new.credential_revision); end;
+-- A new user has revision 0, and a deleted one no row.
+create trigger auth_user_role_added after insert on auth_user_roles
+	begin insert into auth_revocations (user_id, stale) select id, credential_revision from auth_users where id = new.user_id and credential_revision > 0; end;
+create trigger auth_user_role_removed after delete on auth_user_roles
+	begin insert into auth_revocations (user_id, stale) select id, credential_revision from auth_users where id = old.user_id and credential_revision > 0; end;
+create trigger auth_role_added after insert on auth_roles
+	begin insert into auth_revocations (role, stale) select new.name, roles_revision from auth_project; end;
+create trigger auth_role_changed after update of permissions on auth_roles when new.permissions <> old.permissions
+	begin insert into auth_revocations (role, stale) select new.name, roles_revision from auth_project; end;
+create trigger auth_role_removed after delete on auth_roles
+	begin insert into auth_revocations (role, stale) select old.name, roles_revision from auth_project; end;

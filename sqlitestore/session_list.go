@@ -70,8 +70,12 @@ func (s *Store) SessionOrder(ctx context.Context) (order int64, err error) {
 func (s *Store) EndEverySession(ctx context.Context, c store.EndEverySession) (ended int, err error) {
 	err = s.change(ctx, &c.Change, func(t *tx) (*effect, error) {
 		return &effect{apply: func() error {
+			last := value[int64](t, `select coalesce(max(n), 0) from auth_revocations`)
 			ended = int(t.exec(`update auth_sessions set revoked = 1 where ordinal in (
 				select ordinal from auth_sessions where revoked = 0 and ends_at > ? and id <> ? and ordinal <= ? limit ?)`, micros(c.Now), c.Except, c.Until, c.Limit))
+			// One row tells other processes about all sessions.
+			t.exec(`delete from auth_revocations where n > ?`, last)
+			t.exec(`insert into auth_revocations (everybody_until, spared) values (?, ?)`, micros(c.At), c.Except)
 			t.exec(`update auth_impersonations set ended = 1 where ended = 0`)
 			return nil
 		}}, nil

@@ -9,8 +9,15 @@
 //
 //	store, err := sqlitestore.New(ctx, db)
 //
-// Choose it for one machine. Several processes on that machine may share the file, but a
-// file on a network drive gets damaged. For several machines, choose pgstore.
+// [Tx] returns the transaction of a sign-up, and InTx runs store calls and the application's
+// statements in one transaction.
+//
+// Choose it for one machine. Several processes on that machine may share the file;
+// WatchRevocations reports to each which sessions others ended. A process opens the file with
+// one SQLite library only: with Open, or with the application's driver and New. If one of two
+// libraries closes a file, the system drops the locks of the other. Open refuses files on NFS,
+// SMB and 9p, where they would get damaged, and logs a warning on FUSE; New does not know the
+// place. For several machines, choose pgstore.
 //
 // Differences to pgstore:
 //
@@ -18,9 +25,10 @@
 //     A disk that confirms a write in a millisecond allows some hundred sign-ins in a second.
 //     Reads never wait for changes.
 //   - Rate limits are written in the same way. On Postgres they cost no write to the disk.
-//   - Other processes do not learn of revocations: there is no feed of them
-//     (WatchRevocations). An access token of an ended session stays valid in another process
-//     until it expires, unless that process asks for the live session.
+//   - InTx begins the transaction itself, because there is one at a time. A store call within
+//     it, or within auth.Hooks.OnUserCreating, needs its context; another context is
+//     ErrOtherContext. Long transactions hold up every sign-in.
+//   - WatchRevocations reads a table five times a second.
 //   - There is no row-level security for the application's own queries.
 //   - Lists that no index serves (parts of user agents, metadata, combinations of filters)
 //     read the table, for two seconds at most; then the error is store.ErrTooBroad.
@@ -39,6 +47,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -53,10 +62,26 @@ type Store struct {
 	writer  *sql.DB
 	reader  *sql.DB
 	writing chan struct{} // holds one value while a change runs
-	opened  bool          // by Open, and closed by Close
+	caller  atomic.Int64  // the goroutine in which a function of the application runs within a change; 0: none
+	file    *connector    // of Open, whose files Close closes; nil: the handle is the application's
 
+	open  context.Context // ends with Close
+	close context.CancelFunc
+
+	wait     time.Duration // the time limit for waiting for other changes of this process
 	patience time.Duration // the time limit for reading a list
 	copying  *atomic.Int32 // backups that run
+}
+
+// newStore returns a store. file is nil for the application's own handle.
+func newStore(writer, reader *sql.DB, file *connector) *Store {
+	s := &Store{writer: writer, reader: reader, writing: make(chan struct{}, 1), file: file, wait: defaultBusy, patience: patience}
+	s.open, s.close = context.WithCancel(context.Background())
+	s.copying = new(atomic.Int32)
+	if file != nil {
+		s.copying = &file.copying
+	}
+	return s
 }
 
 var (
@@ -90,11 +115,14 @@ func Open(path string, opts ...Option) (*Store, error) {
 		path = real // -wal and -shm are beside the file, not beside a link to it
 	}
 	registerSpace()
-	c := &connector{path: path, busy: defaultBusy, vfs: spaceName}
+	c := &connector{path: path, busy: defaultBusy, vfs: spaceName, kind: fileSystem, log: slog.Default()}
 	for _, o := range opts {
 		o(c)
 	}
-	s := &Store{writer: sql.OpenDB(c), reader: sql.OpenDB(c), writing: make(chan struct{}, 1), opened: true, patience: patience, copying: &c.copying}
+	if err := c.checkPlace(); err != nil {
+		return nil, err
+	}
+	s := newStore(sql.OpenDB(c), sql.OpenDB(c), c)
 	s.writer.SetMaxOpenConns(1)
 	readers := max(4, runtime.GOMAXPROCS(0))
 	s.reader.SetMaxOpenConns(readers)
@@ -110,7 +138,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 // should set synchronous=FULL; drivers have options for them in the data source name. It
 // needs SQLite 3.44 or later.
 func New(ctx context.Context, db *sql.DB) (*Store, error) {
-	s := &Store{writer: db, reader: db, writing: make(chan struct{}, 1), patience: patience, copying: new(atomic.Int32)}
+	s := newStore(db, db, nil)
 	var foreign, busy int
 	err := errors.Join(db.QueryRowContext(ctx, `pragma foreign_keys`).Scan(&foreign), db.QueryRowContext(ctx, `pragma busy_timeout`).Scan(&busy))
 	if err == nil && (foreign == 0 || busy == 0) {
@@ -122,9 +150,10 @@ func New(ctx context.Context, db *sql.DB) (*Store, error) {
 	return s, s.prepare(ctx)
 }
 
-// Close closes the files that Open opened.
+// Close ends WatchRevocations and closes the files that Open opened.
 func (s *Store) Close() error {
-	if !s.opened {
+	s.close()
+	if s.file == nil {
 		return nil
 	}
 	return errors.Join(s.reader.Close(), s.writer.Close())
@@ -140,7 +169,7 @@ const schemaVersion = 1
 func (s *Store) prepare(ctx context.Context) error {
 	return s.transact(ctx, func(t *tx) error {
 		if value[int](t, `select count(*) from sqlite_schema where type = 'table' and name = 'auth_schema'`) == 0 {
-			for statement := range strings.SplitSeq(schema, ";\n") {
+			for statement := range strings.SplitSeq(strings.TrimSuffix(schema, ";\n"), ";\n") {
 				t.exec(statement)
 			}
 		}

@@ -135,6 +135,55 @@ func TestHandleOfTheApplication(t *testing.T) {
 	})
 }
 
+// If the application's handle has one connection, even a read within a transaction needs its
+// context.
+func TestOneConnection(t *testing.T) {
+	db := sql.OpenDB(&connector{path: file(t), busy: time.Minute})
+	defer db.Close() //nolint:errcheck // of a test
+	db.SetMaxOpenConns(1)
+	s, err := New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.InTx(t.Context(), func(ctx context.Context, _ *sql.Tx) error {
+		_, read := s.Settings(t.Context())
+		_, snapshot := s.Roles(t.Context())
+		if !errors.Is(read, ErrOtherContext) || !errors.Is(snapshot, ErrOtherContext) {
+			t.Errorf("with another context: %v, %v", read, snapshot)
+		}
+		_, read = s.Settings(ctx)
+		_, snapshot = s.Roles(ctx)
+		return errors.Join(read, snapshot)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Settings(t.Context()); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// A goroutine that a transaction waits for is not told apart from other requests. Its change
+// does not wait for ever.
+func TestWaitingEnds(t *testing.T) {
+	s := opened(t)
+	s.wait = time.Millisecond
+	err := s.InTx(t.Context(), func(context.Context, *sql.Tx) error {
+		done := make(chan error)
+		go func() { done <- s.Ping(context.WithoutCancel(t.Context())) }()
+		if err := <-done; !errors.Is(err, errOccupied) {
+			t.Errorf("%v, want errOccupied", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
 // New refuses a handle whose connections would leave rows behind or fail at once.
 func TestNewChecksTheHandle(t *testing.T) {
 	for what, set := range map[string]string{"foreign keys": "pragma foreign_keys = off", "no waiting": "pragma busy_timeout = 0"} {

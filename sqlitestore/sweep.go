@@ -32,6 +32,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (n int, err
 			{`delete from auth_active where (since, period, user_id) in (select since, period, user_id from auth_active where since < ? limit ?)`, micros(now.Add(-activeFor))},
 			{`delete from auth_impersonations where id in (select id from auth_impersonations where expires_at <= ? limit ?)`, micros(now)},
 			{`delete from auth_jobs where id in (select id from auth_jobs where expires_at <= ? and state <> 'running' limit ?)`, micros(now)},
+			{`delete from auth_revocations where n in (select n from auth_revocations where at <= ? limit ?)`, micros(time.Now().Add(-longestLife))}, // by the machine's clock, as the rows are
 			{`delete from auth_devices where (user_id, device) in (select user_id, device from auth_devices where last_seen_at <= ? limit ?)`, micros(now.Add(-store.DeviceLife))},
 		} {
 			if n < limit {

@@ -1,11 +1,15 @@
 package sqlitestore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"runtime"
+	"strconv"
+	"time"
 )
 
 // tx runs statements, in a transaction or on the readers. After the first error it runs
@@ -31,12 +35,67 @@ type joined struct {
 	sql   *sql.Tx
 }
 
-// Tx returns the transaction of a context that NewUser.Creating received; nil for any other
-// context. Statements in it take effect together with the new user, or not at all. The
-// store's methods that are called with the context are part of it, too.
+// Tx returns the transaction of a context that NewUser.Creating (auth.Hooks.OnUserCreating)
+// or the function of InTx received; nil for any other context. Statements in it take effect
+// together with the change, or not at all. The store's methods and Auth's methods that are
+// called with the context are part of it, too. The application does not end it.
 func Tx(ctx context.Context) *sql.Tx {
 	j, _ := ctx.Value(txKey{}).(joined)
 	return j.sql
+}
+
+// InTx runs f in a transaction, which is committed if f returns nil, and otherwise undone.
+// Store calls and Auth's methods with the context of f are part of it; a call that fails
+// undoes only its own work. An InTx within another one is a part of that. The messages of
+// the changes are sent a few seconds after the commit. An undone transaction also undoes the
+// counting of failed logins and wrong codes and the end of sessions. So use InTx for changes
+// that belong together (an import, a sign-up with more rows), and never around a login.
+//
+// All other changes wait for the end of f, in this process at most ten seconds, so f should
+// be short and not wait for others. Store calls of f need its context. Another context has
+// the error ErrOtherContext at once if f itself makes the call. In a goroutine that f
+// started and waits for, the call fails after those ten seconds.
+//
+// Errors: that of f, unchanged; ctx's error; an error if the commit fails, or if f ended the
+// transaction itself.
+func (s *Store) InTx(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+	return s.write(ctx, func(t *tx) error {
+		return s.call(t, func(ctx context.Context) error { return f(ctx, t.sql) })
+	})
+}
+
+// ErrOtherContext is the error of a store call that a function makes within a transaction
+// (auth.Hooks.OnUserCreating, InTx) with another context than the one that it received. The
+// call would wait for the end of the transaction, and so for itself.
+var ErrOtherContext = errors.New("auth: sqlite: a call within a transaction needs the context of the transaction, because it would wait for itself")
+
+// errOccupied is the error of a change that has waited too long for others of this process.
+var errOccupied = errors.New("auth: sqlite: another change of this process takes too long; a call within a transaction that lacks its context waits for itself")
+
+// call calls a function of the application within a transaction.
+func (s *Store) call(t *tx, f func(context.Context) error) error {
+	if s.caller.CompareAndSwap(0, goroutine()) {
+		defer s.caller.Store(0)
+	}
+	return f(context.WithValue(t.ctx, txKey{}, joined{s, t.sql}))
+}
+
+// called reports whether a function of the application that runs within a transaction has
+// made the present call. Contexts do not show it, because requests and their goroutines may
+// share one. While the function runs, its goroutine makes no other calls.
+func (s *Store) called() bool {
+	id := s.caller.Load()
+	return id != 0 && id == goroutine()
+}
+
+// goroutine returns the number of the present goroutine, which Go shows only in the first
+// line of a stack trace ("goroutine 7 [running]:"); 0 if that has another form.
+func goroutine() int64 {
+	var buf [64]byte
+	line := buf[:runtime.Stack(buf[:], false)]
+	number, _, _ := bytes.Cut(bytes.TrimPrefix(line, []byte("goroutine ")), []byte(" "))
+	id, _ := strconv.ParseInt(string(number), 10, 64)
+	return id
 }
 
 // InTransaction reports whether changes with this context wait for the end of a transaction.
@@ -58,7 +117,7 @@ func (s *Store) write(ctx context.Context, f func(*tx) error) error {
 	return s.transact(ctx, func(t *tx) error {
 		// The application's driver may begin transactions without the write lock. A first
 		// statement that could write takes it.
-		if !s.opened {
+		if s.file == nil {
 			t.exec(`update auth_schema set version = version where false`)
 		}
 		return f(t)
@@ -66,15 +125,10 @@ func (s *Store) write(ctx context.Context, f func(*tx) error) error {
 }
 
 func (s *Store) transact(ctx context.Context, f func(*tx) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := s.enter(ctx); err != nil {
 		return err
 	}
-	select {
-	case s.writing <- struct{}{}:
-		defer func() { <-s.writing }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	defer func() { <-s.writing }()
 	begun, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
 		return failure(ctx, err)
@@ -90,6 +144,26 @@ func (s *Store) transact(ctx context.Context, f func(*tx) error) error {
 	return nil
 }
 
+// enter waits until no other change of this process runs.
+func (s *Store) enter(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case s.called():
+		return ErrOtherContext
+	}
+	patience := time.NewTimer(s.wait)
+	defer patience.Stop()
+	select {
+	case s.writing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-patience.C:
+		return errOccupied
+	}
+}
+
 // within runs f in a savepoint.
 func within(ctx context.Context, outer *sql.Tx, f func(*tx) error) error {
 	t := &tx{ctx: ctx, on: outer, sql: outer}
@@ -97,16 +171,22 @@ func within(ctx context.Context, outer *sql.Tx, f func(*tx) error) error {
 	if t.err != nil {
 		return failure(ctx, t.err)
 	}
-	err := t.run(f)
 	end := &tx{ctx: context.WithoutCancel(ctx), on: outer}
-	if err != nil {
-		end.exec(`rollback to auth`)
+	done := false
+	defer func() {
+		if !done { // an error or a panic
+			end.exec(`rollback to auth`)
+			end.exec(`release auth`)
+		}
+	}()
+	if err := t.run(f); err != nil {
+		return err
 	}
-	end.exec(`release auth`)
-	if err == nil && end.err != nil {
-		err = failure(ctx, end.err)
+	done = true
+	if end.exec(`release auth`); end.err != nil {
+		return failure(ctx, end.err)
 	}
-	return err
+	return nil
 }
 
 // run calls f. An error of a statement precedes that of f, which decided on empty results.
@@ -118,9 +198,18 @@ func (t *tx) run(f func(*tx) error) error {
 	return err
 }
 
+// mayRead refuses a read within a transaction, without its context, if the application's
+// handle has no other connection. With one, it reads the state before the transaction.
+func (s *Store) mayRead(ctx context.Context) error {
+	if s.joined(ctx) == nil && s.called() && s.reader.Stats().MaxOpenConnections == 1 {
+		return ErrOtherContext
+	}
+	return ctx.Err()
+}
+
 // read runs f, which reads with one statement.
 func (s *Store) read(ctx context.Context, f func(*tx) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := s.mayRead(ctx); err != nil {
 		return err
 	}
 	t := &tx{ctx: ctx, on: s.reader}
@@ -135,7 +224,7 @@ func (s *Store) snapshot(ctx context.Context, f func(*tx) error) error {
 	if s.joined(ctx) != nil {
 		return s.read(ctx, f)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := s.mayRead(ctx); err != nil {
 		return err
 	}
 	c, err := s.reader.Conn(ctx)

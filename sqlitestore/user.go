@@ -193,7 +193,7 @@ func (t *tx) planCreate(s *Store, nu store.NewUser, created *store.User) (*effec
 			if t.err != nil {
 				return nil // reported by run
 			}
-			err := nu.Creating(context.WithValue(t.ctx, txKey{}, joined{s, t.sql}), *created)
+			err := s.call(t, func(ctx context.Context) error { return nu.Creating(ctx, *created) })
 			if err == nil {
 				t.exec(`release creating`)
 			}
