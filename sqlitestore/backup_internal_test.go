@@ -205,6 +205,7 @@ func TestRestoreEnds(t *testing.T) {
 			`select count(*) from auth_deleted_users`:                                       1,
 			`select count(*) from auth_privileged_roles`:                                    1,
 			`select count(*) from auth_limits`:                                              1,
+			`select count(*) from auth_revocations where everybody_until is not null`:       1 - c.sessions,
 			`select revision from auth_users`:                                               5 + raised,
 			`select credential_revision from auth_users`:                                    3 + raised,
 			`select roles_revision from auth_project`:                                       raised,

@@ -24,6 +24,9 @@ import (
 type connector struct {
 	path string
 	busy time.Duration
+
+	kind func(path string) string // names the file system of a path (checkPlace)
+	log  *slog.Logger
 	vfs  string // the file system in SQLite's registry
 
 	kind func(path string) string // names the file system of a path (checkPlace)

@@ -9,7 +9,7 @@ func fileSystem(path string) string {
 	if syscall.Statfs(path, &s) != nil {
 		return ""
 	}
-	switch uint32(s.Type) { //nolint:gosec,unconvert // the type differs by architecture
+	switch uint32(s.Type) { //nolint:gosec // the type differs by architecture
 	case 0x6969:
 		return "NFS"
 	case 0x517b, 0xff534d42, 0xfe534d42:

@@ -55,7 +55,7 @@ type process struct {
 // another starts a process, which ends with the test.
 func another(t *testing.T, path string) *process {
 	t.Helper()
-	cmd := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^TestOtherProcess$")
+	cmd := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^TestOtherProcess$") //nolint:gosec // this program
 	cmd.Env = append(os.Environ(), otherFile+"="+path)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

@@ -151,6 +151,8 @@ var restored = []struct{ table, sessions, codes string }{
 	{table: "auth_counts"},
 	{table: "auth_active"},
 	{table: "auth_limits"},
+	// Processes that watch refuse the tokens of all sessions, also of those after the backup.
+	{table: "auth_revocations", sessions: `delete from auth_revocations; insert into auth_revocations (everybody_until) values (cast(unixepoch('subsec') * 1000000 as integer))`},
 }
 
 // clean checks the copy of a backup and ends what it would revive.
