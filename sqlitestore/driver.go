@@ -29,9 +29,6 @@ type connector struct {
 	log  *slog.Logger
 	vfs  string // the file system in SQLite's registry
 
-	kind func(path string) string // names the file system of a path (checkPlace)
-	log  *slog.Logger
-
 	restart int          // restartPages for tests
 	copying atomic.Int32 // backups that run
 }
