@@ -146,7 +146,7 @@ var restored = []struct{ table, sessions, codes string }{
 	{table: "auth_settings", sessions: `update auth_settings set revision = revision + ` + revisions},
 	{table: "auth_impersonations", sessions: `update auth_impersonations set ended = 1 where ended = 0`},
 	{table: "auth_jobs", sessions: `delete from auth_jobs where state <> 'done'`}, // perhaps the reason to restore
-	{table: "auth_job_chunks"},  // deleted with their jobs
+	{table: "auth_job_chunks"}, // deleted with their jobs
 	{table: "auth_counts"},
 	{table: "auth_active"},
 	{table: "auth_limits"},
