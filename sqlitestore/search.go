@@ -111,15 +111,15 @@ func countUsers(q *store.UserQuery) *query {
 
 // putWords adds the texts by which lists find the name of an account.
 func (t *tx) putWords(u *store.User) {
-	if words := store.NameWords(u.FullName); len(words) > 0 {
-		t.exec(`insert or ignore into auth_user_words (word, user_id) select value, ? from json_each(?)`, u.ID, jsonOf(words))
+	for _, word := range store.NameWords(u.FullName) {
+		t.exec(`insert into auth_user_words (word, user_id) values (?, ?)`, word, u.ID)
 	}
 }
 
 // putFields adds the metadata by which lists find an account.
 func (t *tx) putFields(id string, fields map[string]string) {
-	if len(fields) > 0 {
-		t.exec(`insert or ignore into auth_user_fields (name, value, user_id) select key, value, ? from json_each(?)`, id, t.text(fields))
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		t.exec(`insert into auth_user_fields (name, value, user_id) values (?, ?, ?)`, name, fields[name], id)
 	}
 }
 
