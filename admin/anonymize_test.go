@@ -3,8 +3,6 @@ package admin_test
 import (
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,22 +16,15 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// dumped runs a test on stores with readable contents: each row of Postgres, and the file
-// of the store in memory.
+// dumped runs a test on stores with readable contents: each row of Postgres, and everything
+// in the store in memory.
 func dumped(t *testing.T, test func(t *testing.T, store auth.Store, dump func() string)) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		path := filepath.Join(t.TempDir(), "auth.db")
-		s, err := memstore.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := memstore.New()
 		test(t, s, func() string {
-			if err := s.Save(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			text, err := os.ReadFile(path)
+			text, err := s.Dump(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,9 +1,8 @@
-// Package memstore keeps users, sessions and tokens in memory, for tests, demos and servers
-// of one process that can afford to lose everything since the last snapshot. It implements
-// every optional interface of package store.
+// Package memstore keeps users, sessions and tokens in memory, for tests and for data that may
+// end with the process. Package sqlitestore keeps them in a file. It implements every optional
+// interface of package store.
 //
-//	store := memstore.New()                // lost with the process
-//	store, err := memstore.Open("auth.db") // read now, written by Save
+//	store := memstore.New()
 package memstore
 
 import (
@@ -19,7 +18,6 @@ import (
 // the store.
 type Store struct {
 	mu        sync.Mutex
-	path      string // of the snapshot; empty: none
 	users     map[string]*user
 	byEmail   map[string]string // EmailKey → user id
 	byPhone   map[string]string

@@ -8,8 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -61,12 +59,8 @@ type traceWorld struct {
 func newTraceWorld(t *testing.T, r harness.Row, more ...auth.Option) *traceWorld {
 	t.Helper()
 	w := &traceWorld{}
-	file := filepath.Join(t.TempDir(), "store.json")
-	st, err := memstore.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.rows = func() map[string]any { return savedRows(t, st, file) }
+	st := memstore.New()
+	w.rows = func() map[string]any { return dumpedRows(t, st) }
 	w.start(t, st, r, more...)
 	return w
 }
@@ -111,13 +105,10 @@ func (w *traceWorld) whole() map[string]any {
 	return w.rows()
 }
 
-// savedRows are the rows of a store in memory, from its file.
-func savedRows(t *testing.T, st *memstore.Store, file string) (all map[string]any) {
+// dumpedRows are the rows of a store in memory.
+func dumpedRows(t *testing.T, st *memstore.Store) (all map[string]any) {
 	t.Helper()
-	if err := st.Save(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(file)
+	raw, err := st.Dump(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
