@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,7 +59,7 @@ func (b *bench) compareSQLite(ctx context.Context) error {
 			}
 		}
 		if b.only != "me" {
-			if err := b.refreshOnSQLite(ctx, server, floor, i*4*usedUsers, refreshSize, workers); err != nil {
+			if err := b.refreshOnSQLite(ctx, server, ours, floor, i*4*usedUsers, refreshSize, workers); err != nil {
 				return err
 			}
 		}
@@ -79,11 +80,18 @@ func (b *bench) meOnSQLite(ctx context.Context, ours *process, floor string, tok
 	})
 }
 
-func (b *bench) refreshOnSQLite(ctx context.Context, ours *process, floor string, first, size, workers int) error {
+func (b *bench) refreshOnSQLite(ctx context.Context, server *process, ours, floor string, first, size, workers int) error {
 	updates, err := b.server("", "update", floor, "-size", strconv.Itoa(size))
 	if err != nil {
 		return err
 	}
+	limited, err := b.server("", "auth", ours, "-limits")
+	if err != nil {
+		return err
+	}
+	// Limits are per session, so there are enough sessions.
+	many := slices.Concat(used(first, 2), used(first+usedUsers, 2), used(first+2*usedUsers, 2), used(first+3*usedUsers, 2))
+	refreshes := asLoad(limited.addr, refreshers(workers, many))
 	body := refreshBody(refreshToken(sessionID(0, 0)))
 	rows := all(usedUsers, func(i int) []byte { return request(nil, "POST", "/rows/"+sessionID(i, 0).String(), "", body) })
 	goal := 0.9
@@ -92,7 +100,16 @@ func (b *bench) refreshOnSQLite(ctx context.Context, ours *process, floor string
 	}
 	return b.measureBoth(ctx, fmt.Sprintf("refresh on SQLite, %d requests at a time", workers), []*contender{
 		{name: "net/http + UPDATE", proc: updates, turn: asLoad(updates.addr, repeaters(workers, rows))},
-		{name: "POST /refresh", proc: ours, turn: asLoad(ours.addr, refreshers(workers, used(first, 1))), goal: goal},
+		{name: "POST /refresh", proc: server, turn: asLoad(server.addr, refreshers(workers, used(first, 1))), goal: goal},
+		{name: "POST /refresh, limits on", proc: limited, turn: refreshes},
+		{name: "POST /refresh, beside requests that the limits refuse", proc: limited, turn: func(ctx context.Context, d time.Duration) (int, error) {
+			flood, stop := context.WithCancel(ctx)
+			var wg sync.WaitGroup
+			wg.Go(func() { refuse(flood, limited.addr) })
+			defer wg.Wait()
+			defer stop()
+			return refreshes(ctx, d)
+		}},
 	})
 }
 
@@ -101,6 +118,23 @@ func (b *bench) measureBoth(ctx context.Context, title string, list []*contender
 		return err
 	}
 	return b.writeProfiles(ctx, list[0], list[1])
+}
+
+// refuse requests mail to one address from eight connections, most of which the limits refuse.
+func refuse(ctx context.Context, addr string) {
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				res, err := http.Post("http://"+addr+prefix+"/forgot-password", "application/json", strings.NewReader(`{"email":"nobody@example.com"}`))
+				if err == nil {
+					_, _ = io.Copy(io.Discard, res.Body)
+					_ = res.Body.Close()
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // loadSQLite creates a file with users that have a session each of sessionsEach.
