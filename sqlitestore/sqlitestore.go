@@ -22,9 +22,10 @@
 // Differences to pgstore:
 //
 //   - One change happens at a time, and each waits until the disk has it (synchronous=FULL).
-//     A disk that confirms a write in a millisecond allows some hundred sign-ins in a second.
+//     Changes that arrive meanwhile share the next wait, if the store was opened by Open.
 //     Reads never wait for changes.
 //   - Rate limits are written in the same way. On Postgres they cost no write to the disk.
+//     A request that a limit refuses writes nothing.
 //   - InTx begins the transaction itself, because there is one at a time. A store call within
 //     it, or within auth.Hooks.OnUserCreating, needs its context; another context is
 //     ErrOtherContext. Long transactions hold up every sign-in.
