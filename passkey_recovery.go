@@ -13,8 +13,9 @@ import (
 
 // While links are switched off and passkeys on, the same links and codes still go to addresses
 // that no account has verified, because a sign-up with a passkey verifies the address first,
-// and to accounts without a password or another sign-in method, because passkeys can be lost,
-// and a sign-up can be left before the passkey is added.
+// to accounts without a password or another sign-in method, because passkeys can be lost, and
+// a sign-up can be left before the passkey is added, and to accounts with a passkey that is
+// due (passkeyDue), which may be lost, too.
 
 // requireLinks returns CodeMethodDisabled if no links or codes are sent at all.
 func (a *Auth) requireLinks(ctx context.Context) error {
@@ -105,8 +106,8 @@ func (a *Auth) hasDue(list store.Factors, by credentialRef) bool {
 	return slices.ContainsFunc(passkeysOf(list.List), func(f Factor) bool { return a.canShow(f, by) })
 }
 
-// needsFactor is mfaRequired that also counts operators. The admin API asks them for a second
-// factor, and their sign-ins do not.
+// needsFactor is mfaRequired that also counts operators. The admin API requires a second factor
+// of them; their sign-ins do not.
 func (a *Auth) needsFactor(ctx context.Context, u User) (bool, error) {
 	if a.mfaRequired(ctx, u) || len(u.Roles) == 0 {
 		return a.mfaRequired(ctx, u), nil
@@ -124,10 +125,11 @@ func (a *Auth) canShow(f Factor, by credentialRef) bool {
 }
 
 // requireMove checks that a session may change the account's email address or phone number: not
-// while the account waits for an acceptance, and not while a passkey is due that the session has
-// not shown; asks: not lately. A sign-in at the new address would set up a second factor without
-// the passkey. Errors: CodeTargetStronger, CodeInsufficientAAL, CodeReauthNeeded.
-func (a *Auth) requireMove(ctx context.Context, u User, by Caller, asks bool) error {
+// while the account waits for an acceptance. If a passkey is due, the session needs AAL2, or a
+// recent sign-in by a method of showsAddress; a request for a change needs a recent second
+// factor. Otherwise a sign-in at the new address would set up a second factor without the
+// passkey. Errors: CodeTargetStronger, CodeInsufficientAAL, CodeReauthNeeded.
+func (a *Auth) requireMove(ctx context.Context, u User, by Caller, request bool) error {
 	if by.application {
 		return nil
 	}
@@ -139,7 +141,7 @@ func (a *Auth) requireMove(ctx context.Context, u User, by Caller, asks bool) er
 	}
 	s, _, err := a.liveSession(ctx, by, CodeSessionEnded)
 	switch {
-	case err != nil || slices.ContainsFunc(s.AMR, a.showsAddress), !asks && s.AAL == store.LevelAAL2:
+	case err != nil || slices.ContainsFunc(s.AMR, a.showsAddress), !request && s.AAL == store.LevelAAL2:
 		return err
 	}
 	return a.requireRecentFactor(by, s)

@@ -126,8 +126,12 @@ func refuse(ctx context.Context, addr string) {
 	for range 8 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				res, err := http.Post("http://"+addr+prefix+"/forgot-password", "application/json", strings.NewReader(`{"email":"nobody@example.com"}`))
-				if err == nil {
+				req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+prefix+"/forgot-password", strings.NewReader(`{"email":"nobody@example.com"}`))
+				if err != nil {
+					panic(err) // the address is of a server that runs
+				}
+				req.Header.Set("Content-Type", "application/json")
+				if res, err := http.DefaultClient.Do(req); err == nil {
 					_, _ = io.Copy(io.Discard, res.Body)
 					_ = res.Body.Close()
 				}
@@ -230,11 +234,11 @@ func serveSQLiteFloor(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
-	selects, err := reader.PrepareContext(ctx, "select body from documents where id = ?")
+	selects, err := reader.PrepareContext(ctx, "select body from documents where id = ?") //nolint:sqlclosecheck // ends with the process
 	if err != nil {
 		return err
 	}
-	updates, err := writer.PrepareContext(ctx, "update auth_sessions set counter = counter + 1, rotated_at = ?, last_active_at = ?, idle_until = ? where id = ?")
+	updates, err := writer.PrepareContext(ctx, "update auth_sessions set counter = counter + 1, rotated_at = ?, last_active_at = ?, idle_until = ? where id = ?") //nolint:sqlclosecheck // ends with the process
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,6 @@ func hash(b byte) []byte {
 	return h
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func ok(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

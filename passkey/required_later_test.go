@@ -114,7 +114,7 @@ func TestRequiredLaterForAPasskeySignIn(t *testing.T) {
 func TestRequiredLaterWithALostPasskey(t *testing.T) {
 	for _, links := range []auth.Switch{auth.On, auth.Off} {
 		w, _ := requiredLater(t, auth.WithSettings(auth.Settings{MagicLink: links}))
-		w.waits(auth.CodeMFARequired)
+		_ = w.waits(auth.CodeMFARequired)
 		_, err := w.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "ada@example.com"})
 		w.must(err)
 		_, err = w.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: w.token("ada@example.com", auth.KindMagicLink)})

@@ -39,9 +39,10 @@ func KeepRecoveryCodes() RestoreOption { return func(r *restoring) { r.codes = t
 // A backup has sessions that have ended since, and links, codes and recovery codes that have
 // been used. Restore ends them all, and with them trusted devices, impersonations, waiting
 // messages and jobs: all users sign in again. KeepSessions and KeepRecoveryCodes change that.
-// Access tokens stay valid until they expire, except where the live session is required.
-// Passwords, second factors, bans, roles, keys and deleted accounts are those of the backup,
-// because nothing says how they were changed since; check the audit log.
+// Access tokens stay valid until they expire, except on routes that require the live session
+// and in processes with WatchRevocations. Passwords, second factors, bans, roles, keys and
+// deleted accounts are those of the backup. Keep a copy of the old file: only its audit log
+// lists later changes.
 //
 // The error is ErrInUse if a program, also this one, has the file at to open; stop it first,
 // and start it after Restore. It is ErrDamaged if the backup is. After an error the old file is

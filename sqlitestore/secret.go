@@ -12,7 +12,7 @@ import (
 // DevelopmentSecret returns a secret for auth.WithSecret that is kept beside a database file,
 // in path + ".secret", so that sessions survive a restart in development. It creates the file,
 // readable only to its owner, if there is none. In production keep the secret apart from the
-// data: whoever copies both can sign in as anybody.
+// data: a copy of both lets its holder sign in as any user.
 func DevelopmentSecret(path string) ([]byte, error) {
 	path += ".secret"
 	made := rand.Text() + rand.Text()                                     // 260 bits
@@ -37,7 +37,7 @@ func readSecret(path string) ([]byte, error) {
 	}
 	secret := strings.TrimSpace(string(b))
 	if len(secret) < 32 {
-		return nil, fmt.Errorf("auth: sqlite: %s has no secret of at least 32 bytes: remove it, and every session ends", path)
+		return nil, fmt.Errorf("auth: sqlite: %s holds no secret of at least 32 bytes; restore it, or delete it: then all sessions and second factors are lost", path)
 	}
 	return []byte(secret), nil
 }

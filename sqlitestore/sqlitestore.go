@@ -1,5 +1,5 @@
-// Package sqlitestore keeps users, sessions and tokens in one SQLite file, for services that
-// are one binary on one machine. It implements every optional interface of package store,
+// Package sqlitestore keeps users, sessions and tokens in one SQLite file, for services on one
+// machine. It implements every optional interface of package store,
 // needs no cgo, and registers no database/sql driver.
 //
 //	store, err := sqlitestore.Open("auth.db")

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Changes take turns, in the order in which they came, and those that wait share a commit:
-// waiting for the disk takes most of a change's time. Each has a savepoint of its own, and
-// returns after the commit.
+// Changes run one at a time, in the order of their arrival. Changes that wait share a commit,
+// because the disk takes most of a change's time. Each after the first has a savepoint of its
+// own. A change returns after the commit.
 
 const (
 	mostShared  = 32   // changes of a commit, so that the first of them does not wait for long
@@ -20,7 +20,7 @@ const (
 
 var (
 	errCrowded  = errors.New("too many changes wait")
-	errOccupied = errors.New("another change of this process takes too long; a call within a transaction that lacks its context waits for itself")
+	errOccupied = errors.New("another change of this process did not finish in time; perhaps a call within a transaction lacks its context")
 )
 
 // turns is the queue of the changes of one process.
@@ -40,8 +40,8 @@ type shared struct {
 	err     error         // of the commit
 }
 
-// take waits for a turn, for a limited time. After an error the caller has one nevertheless if mine is true, and
-// has to pass it on.
+// take waits for a turn, for a limited time. If mine is true, the caller must call pass, even
+// after an error.
 func (q *turns) take(ctx context.Context, patience time.Duration) (mine bool, err error) {
 	if err := ctx.Err(); err != nil || q.off {
 		return false, err
@@ -78,8 +78,8 @@ func (q *turns) take(ctx context.Context, patience time.Duration) (mine bool, er
 	return i < 0, err
 }
 
-// pass gives the turn to the next change, which may join the open transaction; if there is
-// none, it commits that.
+// pass starts the next waiting change, which may join the open transaction. It first commits
+// that transaction if no change waits, or if it has mostShared changes.
 func (q *turns) pass() {
 	for {
 		q.mu.Lock()
@@ -106,7 +106,7 @@ func (q *turns) commit() {
 }
 
 // errAlone is the error of a change that cannot share a transaction, because it calls a
-// function of the application, which may take long, or use up the transaction.
+// function of the application, which may take long or end the transaction.
 var errAlone = errors.New("auth: sqlite: this change shares no transaction")
 
 // join runs f in the open transaction, or begins one, and returns when that is committed. An

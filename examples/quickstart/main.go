@@ -90,14 +90,14 @@ func run(addr string, memory bool) error {
 	mux.Handle("/", http.FileServerFS(page))
 
 	fmt.Printf("Open %s and sign up; messages arrive at %s/dev/inbox\n", url, url)
-	fmt.Println("Then: confirm the address, sign out and in, try a magic link, a forgotten password, a passkey and the Dev provider.")
+	fmt.Println("Then: verify your email address, sign out and in, try a magic link, a forgotten password, a passkey and the Dev provider.")
 	switch link, err := dash.FirstOwnerLink(ctx); {
 	case errors.Is(err, auth.CodeRoleInUse): // since an earlier start
 		fmt.Printf("The dashboard: %s/dashboard/\n", url)
 	case err != nil:
 		return err
 	default:
-		fmt.Printf("The dashboard: sign up, confirm your address, and open this within 30 minutes to become the owner:\n  %s\n", link)
+		fmt.Printf("The dashboard: sign up, verify your email address, and open this within 30 minutes to become the owner:\n  %s\n", link)
 	}
 	return serve(ctx, ln, mux, a)
 }
@@ -120,7 +120,7 @@ func open(memory bool) (auth.Store, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	fmt.Printf("The data is in %s, and the secret beside it; -memory keeps nothing.\n", path)
+	fmt.Printf("The data is in %s, with its secret beside it; -memory stores nothing on disk.\n", path)
 	return store, secret, nil
 }
 

@@ -80,8 +80,8 @@ func parse(args []string) (settings, error) {
 	str(&s.smtpURL, "smtp-url", "", "smtp(s)://user:password@host:port?from=address")
 	str(&s.proxies, "trusted-proxies", "", "networks of reverse proxies (CIDR), separated by commas")
 	str(&s.cors, "cors", "", "origins that may call from a browser, separated by commas")
-	str(&s.owner, "owner", "", "address of who is to be owner, as soon as it is proved")
-	yes(&s.ownerLink, "first-owner-link", "print a link by which somebody becomes the first owner to standard error, as is done on a terminal without -owner")
+	str(&s.owner, "owner", "", "email address of the first owner, which takes effect once the address is verified")
+	yes(&s.ownerLink, "first-owner-link", "print the first owner's link to standard error (the default on a terminal without -owner)")
 	fs.BoolVar(&s.adminMFA, "admin-mfa", os.Getenv(envName("admin-mfa")) != "false", "admins need a second factor ("+envName("admin-mfa")+")")
 	secretKeys := []string{os.Getenv(envName("secret-key"))}
 	fs.Func("secret-key", "<key>=<scopes>: secret key of a program for the admin side, with permissions separated by commas, * for what needs no scope by name (unlocking, deleting, anonymising and giving roles do), role/<name> for each role that it gives; repeatable; better set in the environment, separated by spaces ("+envName("secret-key")+")", func(key string) error {
@@ -106,7 +106,7 @@ func parse(args []string) (settings, error) {
 	str(&s.appleTeam, "apple-team-id", "", "team id at Apple")
 	str(&s.appleKeyID, "apple-key-id", "", "id of the private key at Apple")
 	str(&s.appleKey, "apple-private-key", "", "file with the private key (.p8) of Apple")
-	yes(&s.requireMFA, "require-mfa", "everybody needs a second factor")
+	yes(&s.requireMFA, "require-mfa", "all users need a second factor")
 	yes(&s.confirm, "require-confirmation", "e-mail addresses must be confirmed before the first sign-in")
 	yes(&s.inbox, "dev-inbox", "keep messages at /dev/inbox instead of sending them; for loopback only")
 	yes(&s.noLimits, "no-rate-limit", "no rate limits; for benchmarks only")
@@ -164,7 +164,7 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	if strings.HasPrefix(s.baseURL, "http://") {
 		opts = append(opts, auth.WithDevMode())
 		if s.secret == "" && !s.memory {
-			log.Warn("no -secret: one is made up, and every session ends with this process")
+			log.Warn("no -secret: a random one is used; when this process ends, all sessions end and stored second factors cannot be read")
 		}
 	}
 	if s.secret != "" {
@@ -195,7 +195,7 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	case strings.HasPrefix(s.baseURL, "https://"):
 		return nil, nil, errors.New("-smtp-url is required")
 	case strings.HasPrefix(s.baseURL, "http://"):
-		log.Warn("messages are shown to nobody: set -smtp-url, or -dev-inbox for development")
+		log.Warn("messages are discarded: set -smtp-url, or -dev-inbox for development")
 	}
 	if s.twilioSID != "" {
 		opts = append(opts, auth.WithSMSSender(twiliosms.New(s.twilioSID, s.twilioToken, s.twilioFrom)))
@@ -213,7 +213,7 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		return nil, nil, fmt.Errorf("-hash must be argon2id or bcrypt, not %q", s.hash)
 	}
 	if s.noLimits {
-		log.Warn("RATE LIMITS ARE OFF: passwords and codes can be guessed without end; never do this in production")
+		log.Warn("RATE LIMITS ARE OFF: attempts at passwords and codes are unlimited; never do this in production")
 		opts = append(opts, auth.WithRateLimits(auth.RateLimits{Off: true}))
 	}
 	if s.cookies {
