@@ -46,8 +46,8 @@ type UserQuery struct {
 	Prefix string
 	Domain string // the whole domain of the email address, without the @ (see DomainKey)
 
-	Role     string
-	Waiting  []string // has one of these roles, and no acceptance at Now (User.Accepted is false); empty: any
+	Role    string
+	Waiting []string // has one of these roles, and no acceptance at Now (User.Accepted is false); empty: any
 
 	// Metadata are members of AppMetadata by name. A member matches if it is this text, or
 	// the number, true, false or null that the text spells (see MetadataValues).
