@@ -25,7 +25,11 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if s.InTransaction(ctx) {
 		return errors.New("auth: sqlite: no backup within a transaction")
 	}
-	err := beside(path, func(copied string) error {
+	path, err := filepath.Abs(path) // SQLite would look in the root
+	if err != nil {
+		return fmt.Errorf("auth: sqlite: %w", err)
+	}
+	err = beside(path, func(copied string) error {
 		if exists(path) {
 			return &fs.PathError{Op: "backup", Path: path, Err: fs.ErrExist}
 		}

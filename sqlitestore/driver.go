@@ -88,6 +88,21 @@ func (c *connector) copyLog() func(*sqlite3.Conn, string, int) error {
 	}
 }
 
+// queryConnector opens connections that cannot change the file.
+type queryConnector struct{ *connector }
+
+func (c queryConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	made, err := c.connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opened := made.(*conn)
+	if err := opened.db.Exec(`pragma query_only = on`); err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return opened, nil
+}
+
 // Driver is required by database/sql, which calls it only for DB.Driver.
 func (c *connector) Driver() driver.Driver { return noDriver{} }
 
