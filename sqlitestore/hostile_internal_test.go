@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,105 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/authmount/auth/store"
 )
-
-// ending is a context that ends when it has been asked a number of times.
-type ending struct {
-	context.Context
-	mu   sync.Mutex
-	left int
-}
-
-func (e *ending) Err() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.left--; e.left < 0 {
-		return context.Canceled
-	}
-	return nil
-}
-
-// A change whose caller leaves between any two statements takes place as a whole or not at all.
-func TestChangeEndsBetweenStatements(t *testing.T) {
-	states, _ := rehearsal(t)
-	path := file(t)
-	s := reopened(t, path)
-	for i, step := range script() {
-		if states[i] == states[i+1] { // only copies the log
-			must(t, step(t.Context(), s))
-			continue
-		}
-		for n := 0; ; n++ {
-			err := step(&ending{Context: t.Context(), left: n}, s)
-			got := contents(t, path)
-			if err == nil {
-				if got != states[i+1] {
-					t.Errorf("step %d, %d: acknowledged, %s", i, n, found(got, states))
-				}
-				break
-			}
-			if !errors.Is(err, context.Canceled) || got != states[i] {
-				t.Fatalf("step %d, %d: %v, %s", i, n, err, found(got, states))
-			}
-		}
-	}
-}
-
-// A first Open through a link to a file that does not exist yet uses the same -wal as a later Open.
-func TestOpenDanglingLink(t *testing.T) {
-	local, far := t.TempDir(), t.TempDir()
-	link, real := filepath.Join(local, "auth.db"), filepath.Join(far, "auth.db")
-	must(t, os.Symlink(real, link))
-	a, err := Open(link, func(c *connector) {
-		c.kind = func(path string) string {
-			if p, err := filepath.EvalSymlinks(path); err == nil {
-				path = p
-			}
-			if path == real || path == far {
-				return "NFS"
-			}
-			return ""
-		}
-	})
-	if err == nil {
-		t.Error("opened on NFS")
-		_ = a.Close()
-	}
-	_ = os.Remove(real)
-	a = reopened(t, link)
-	_, err = a.CreateUser(t.Context(), user1("ada"))
-	must(t, err)
-	b := reopened(t, link)
-	if n := b.count(t, `select count(*) from auth_users`); n != 1 {
-		t.Errorf("%d users", n)
-	}
-	if got := names(t, local); !slices.Equal(got, []string{"auth.db"}) {
-		t.Errorf("beside the link: %v", got)
-	}
-}
-
-// A caller that leaves does not wait for another process.
-func TestCallerLeavesWhileAnotherProcessWrites(t *testing.T) {
-	path := file(t)
-	s, err := Open(path, WithBusyTimeout(time.Hour))
-	must(t, err)
-	defer s.Close() //nolint:errcheck // of a test
-	held, err := reopened(t, path).writer.BeginTx(t.Context(), nil)
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- s.Ping(ctx) }()
-	for s.writer.Stats().InUse == 0 {
-		runtime.Gosched()
-	}
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	must(t, held.Rollback())
-	must(t, s.Ping(t.Context()))
-}
 
 // Calls that goroutines make in one transaction do not undo each other's work.
 func TestParallelWithin(t *testing.T) {
@@ -187,7 +90,7 @@ func TestWithinOutlives(t *testing.T) {
 	}
 }
 
-// A trigger in a crafted backup does not keep what Restore ends.
+// A backup whose schema was changed is refused, and triggers in it do not keep what Restore ends.
 func TestRestoreOfCraftedFile(t *testing.T) {
 	for name, crafted := range map[string]string{
 		"a column with a default":   `alter table auth_sessions add column x integer not null default 1`,
@@ -231,57 +134,50 @@ func backupRaw(t *testing.T, s *Store) string {
 	return path
 }
 
-// Close during a batch hangs nobody and loses no acknowledged change.
-func TestCloseDuringBatch(t *testing.T) {
-	path := file(t)
-	s, err := Open(path)
-	must(t, err)
-	var acked []string
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for i := range 40 {
-		wg.Go(func() {
-			for n := range 1000 {
-				name := fmt.Sprint(i, " ", n)
-				err := s.write(t.Context(), func(x *tx) error {
-					x.exec(`insert into auth_limits values (?, 1, 1)`, name)
-					return nil
-				})
-				if err != nil {
-					return
-				}
-				mu.Lock()
-				acked = append(acked, name)
-				k := len(acked)
-				mu.Unlock()
-				if k == 300 {
-					_ = s.Close()
-				}
+// A link to a file that does not exist yet is followed as one to a file: Open refuses it on a network file
+// system, and keeps -wal and -shm beside the file.
+func TestOpenDanglingLink(t *testing.T) {
+	local, far := t.TempDir(), t.TempDir()
+	link, real := filepath.Join(local, "auth.db"), filepath.Join(far, "auth.db")
+	must(t, os.Symlink(real, link))
+	a, err := Open(link, func(c *connector) {
+		c.kind = func(path string) string {
+			if p, err := filepath.EvalSymlinks(path); err == nil {
+				path = p
 			}
-		})
-	}
-	wg.Wait()
-	r := reopened(t, path)
-	for _, name := range acked {
-		if r.count(t, `select count(*) from auth_limits where key = ?`, name) != 1 {
-			t.Error("lost", name)
+			if path == real || path == far {
+				return "NFS"
+			}
+			return ""
 		}
+	})
+	if err == nil {
+		t.Error("opened on NFS")
+		_ = a.Close()
+	}
+	_ = os.Remove(real)
+	a = reopened(t, link)
+	_, err = a.CreateUser(t.Context(), user1("ada"))
+	must(t, err)
+	b := reopened(t, link)
+	if n := b.count(t, `select count(*) from auth_users`); n != 1 {
+		t.Errorf("%d users", n)
+	}
+	if got := names(t, local); !slices.Equal(got, []string{"auth.db"}) {
+		t.Errorf("beside the link: %v", got)
 	}
 }
 
-// A savepoint that cannot be undone loses the transaction.
-func TestSavepointCannotBeUndone(t *testing.T) {
-	c := newCrowd(t)
-	c.waits(t.Context(), 1, succeeds)
-	c.waits(t.Context(), 2, func(x *tx) error {
-		x.exec(`release auth`)
-		return errOfTest
-	})
-	c.waits(t.Context(), 3, succeeds)
-	if rows := c.runs(); len(rows) > 0 {
-		t.Errorf("rows %v", rows)
-	}
-	if c.errs[1] == nil || c.errs[2] == nil || c.errs[3] == nil {
-		t.Errorf("errors %v", c.errs)
+// No character in a name keeps an account from lists of its prefix.
+func TestPrefixBeforeAnyCharacter(t *testing.T) {
+	s := opened(t)
+	c := user1("ada")
+	c.User.FullName = "Ada\U0010FFFFx Eve\U0010FFFFx"
+	_, err := s.CreateUser(t.Context(), c)
+	must(t, err)
+	for _, prefix := range []string{"ada", "eve", "eve\U0010FFFF"} {
+		if found, err := s.ListUsers(t.Context(), store.UserQuery{Prefix: prefix, Limit: 10, Now: scriptTime}); err != nil || len(found) != 1 {
+			t.Errorf("%q: %d users, %v", prefix, len(found), err)
+		}
 	}
 }
