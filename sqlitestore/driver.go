@@ -202,9 +202,16 @@ func (c *conn) Begin() (driver.Tx, error) {
 	return c.BeginTx(context.Background(), driver.TxOptions{})
 }
 
+// beginning is the key of a context that ends only the wait for the write lock, and not the
+// transaction.
+type beginning struct{}
+
 // BeginTx takes the write lock at once. A transaction that took it later could find that
 // another one has changed its data meanwhile, and fail.
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if caller, ok := ctx.Value(beginning{}).(context.Context); ok {
+		ctx = caller
+	}
 	begin := "begin immediate"
 	if opts.ReadOnly {
 		begin = "begin"

@@ -132,9 +132,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("auth: sqlite: %w", err)
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // -wal and -shm are beside the file, not beside a link to it
-	}
+	path = followed(path) // -wal and -shm are beside the file, not beside a link to it
 	registerSpace()
 	c := &connector{path: path, busy: defaultBusy, vfs: spaceName, kind: fileSystem, log: slog.Default()}
 	for _, o := range opts {
