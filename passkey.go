@@ -196,10 +196,11 @@ func (a *Auth) provePasskey(ctx context.Context, u User, p assertedPasskey) (pro
 		return provenPasskey{}, fail(CodeInvalidPasskey, errors.New("the passkey does not count as a second factor"))
 	}
 	use, err := read.Verify(storedPasskey(f), a.now())
+	k := provenPasskey{factor: f, use: use}
 	if err != nil {
+		a.reportCopy(ctx, u, k)
 		return provenPasskey{}, fail(CodeInvalidPasskey, err)
 	}
-	k := provenPasskey{factor: f, use: use}
 	if f.Required && list.RecoveryLeft == 0 {
 		k.codesGone = list.Recovery.Sequence
 	}
@@ -332,6 +333,21 @@ func copiedEvents(k provenPasskey, u User) []store.OutcomeEvent {
 		e.Reason = reasonSynced
 	}
 	return []store.OutcomeEvent{done(e)}
+}
+
+// reportCopy records a refused passkey whose counter did not grow, once for each assertion.
+// The copy may be the one that was let in before.
+func (a *Auth) reportCopy(ctx context.Context, u User, k provenPasskey) {
+	if !k.use.Copied {
+		return
+	}
+	c := a.newChangeOf(ctx, byAuthentication(), account{User: u}, copiedEvents(k, u)...)
+	c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
+	if _, err := a.consumePasskey(ctx, c, k, false, store.Completion{}); err != nil {
+		a.cfg.log.WarnContext(ctx, "auth: a passkey that may have been copied was refused, and its owner not told", "user", u.ID, "error", err)
+		return
+	}
+	a.committed(ctx, c, store.OutcomeDone, nil)
 }
 
 // WellKnown serves the files below /.well-known/ that belong to passkeys and passwords:

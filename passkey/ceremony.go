@@ -121,12 +121,14 @@ func (a assertion) Verify(k host.Passkey, now time.Time) (use host.PasskeyUse, e
 		return use, err
 	}
 	use.Copied = !counterGrew(s.Counter, data.Counter)
+	use.Synced = s.BackupEligible && data.Flags.HasBackupEligible() // a copy could set the flag to keep the owner from being told
 	if use.Copied && p.o.RefuseCopies {
+		use.State = s.bytes()
 		return use, errors.New("the signature counter did not grow")
 	}
 	s.Counter = max(s.Counter, data.Counter)
 	s.setFlags(data.Flags)
-	use.TwoFactors, use.Synced = s.Verifies, s.BackupEligible
+	use.TwoFactors = s.Verifies
 	use.State = s.bytes()
 	return use, nil
 }

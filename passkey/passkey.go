@@ -51,9 +51,9 @@ type Options struct {
 	// Metadata is the FIDO Alliance's metadata for Authenticators: the file that
 	// https://mds3.fidoalliance.org serves. It changes every month.
 	Metadata []byte
-	// RefuseCopies refuses an assertion whose signature counter did not grow. By default it
-	// only leaves an event, and for passkeys of one device a mail, because some
-	// authenticators count badly.
+	// RefuseCopies refuses an assertion whose signature counter did not grow. It is off by
+	// default, because some authenticators count badly. On or off, this leaves an event, and for
+	// passkeys of one device a mail.
 	RefuseCopies bool
 }
 

@@ -65,7 +65,8 @@ type Assertion interface {
 	Handle() []byte    // the user handle; empty if the authenticator returned none
 	Challenge() string // base64url
 	// Verify checks the assertion against the passkey, at a time. An assertion that
-	// Passkey.State remembers is refused.
+	// Passkey.State remembers is refused. With an error, PasskeyUse.Copied means that only
+	// the counter was wrong; PasskeyUse.State then remembers the assertion.
 	Verify(p Passkey, now time.Time) (PasskeyUse, error)
 }
 
@@ -78,7 +79,7 @@ type PasskeyUse struct {
 	TwoFactors bool
 	// Copied reports whether the signature counter did not grow (WebAuthn, section 6.1.1).
 	Copied bool
-	Synced bool // the passkey may be on several devices
+	Synced bool // the passkey may be on several devices, and could be before
 }
 
 // PasskeyInfo is what a list of passkeys shows.
