@@ -41,8 +41,8 @@ func KeepRecoveryCodes() RestoreOption { return func(r *restoring) { r.codes = t
 // messages and jobs: all users sign in again. KeepSessions and KeepRecoveryCodes change that.
 // Access tokens stay valid until they expire, except on routes that require the live session
 // and in processes with WatchRevocations. Passwords, second factors, bans, roles, keys and
-// deleted accounts are those of the backup, and so are the settings. Keep a copy of the old file: only its audit log
-// lists later changes.
+// deleted accounts are those of the backup, and so are the settings. Keep a copy of the old
+// file: only its audit log lists later changes.
 //
 // Restore only backups that you trust: it refuses a file whose tables, indexes and triggers of
 // this package are not those of this version, but keeps all rows, and the tables and triggers
