@@ -98,7 +98,7 @@ func snippetFile(n int, where, code string) string {
 	for _, pkg := range []string{
 		"context", "encoding/json", "errors", "fmt", "log", "net/http", "net/http/httptest", "os", "slices", "strings", "sync", "testing", "time",
 		"github.com/authmount/auth", "github.com/authmount/auth/admin", "github.com/authmount/auth/authclient", "github.com/authmount/auth/authtest",
-		"github.com/authmount/auth/dashboard", "github.com/authmount/auth/hibp", "github.com/authmount/auth/passkey", "github.com/authmount/auth/pgstore", "github.com/authmount/auth/pgstore/rls",
+		"github.com/authmount/auth/dashboard", "github.com/authmount/auth/hibp", "github.com/authmount/auth/passkey", "github.com/authmount/auth/pgstore", "github.com/authmount/auth/pgstore/rls", "github.com/authmount/auth/sqlitestore",
 		"github.com/authmount/auth/provider", "github.com/authmount/auth/smtpmail", "github.com/authmount/auth/store", "github.com/authmount/auth/turnstile",
 		"github.com/authmount/auth/twiliosms", "github.com/jackc/pgx/v5",
 	} {

@@ -251,7 +251,7 @@ func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *expor
 
 // filtersOfUsers returns the filters of a query for the audit log.
 func filtersOfUsers(p userSearch) map[string]any {
-	all := map[string]any{"q": p.Search, "id": p.ID, "email": p.Email, "phone": p.Phone, "provider": p.Provider, "subject": p.Subject, "prefix": p.Prefix, "role": p.Role, "sort": string(p.Sort)}
+	all := map[string]any{"q": p.Search, "id": p.ID, "email": p.Email, "phone": p.Phone, "provider": p.Provider, "subject": p.Subject, "prefix": p.Prefix, "domain": p.Domain, "role": p.Role, "sort": string(p.Sort)}
 	for name, value := range all {
 		if value == "" {
 			delete(all, name)

@@ -7,7 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -25,7 +28,11 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if s.InTransaction(ctx) {
 		return errors.New("auth: sqlite: no backup within a transaction")
 	}
-	err := beside(path, func(copied string) error {
+	path, err := filepath.Abs(path) // SQLite would look in the root
+	if err != nil {
+		return fmt.Errorf("auth: sqlite: %w", err)
+	}
+	err = beside(path, func(copied string) error {
 		if exists(path) {
 			return &fs.PathError{Op: "backup", Path: path, Err: fs.ErrExist}
 		}
@@ -116,6 +123,9 @@ func sound(db *sqlite3.Conn, path, check string) error {
 	if err := fits(found[0]); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	if err := complete(db, path); err != nil {
+		return err
+	}
 	if found, err = column(db, `select distinct "table" from pragma_foreign_key_check`); err != nil {
 		return explained(path, err)
 	}
@@ -123,6 +133,48 @@ func sound(db *sqlite3.Conn, path, check string) error {
 		return fmt.Errorf("%w: %s: rows of %s refer to rows that are missing", ErrDamaged, path, found)
 	}
 	return nil
+}
+
+// definitions lists the definitions of a file.
+const definitions = `select name || ' ' || sql from sqlite_schema where sql is not null`
+
+// complete returns an error if a table, index or trigger of this package is missing, or
+// another one has its name, with which the store would not do what it says. The application
+// may have added its own.
+func complete(db *sqlite3.Conn, path string) error {
+	model, err := sqlite3.Open(":memory:")
+	if err != nil {
+		return err
+	}
+	defer model.Close() //nolint:errcheck // nothing is in it
+	if err := model.Exec(schema); err != nil {
+		return err
+	}
+	want, err := column(model, definitions)
+	if err != nil {
+		return err
+	}
+	found, err := column(db, definitions)
+	if err != nil {
+		return explained(path, err)
+	}
+	for i := range found {
+		found[i] = bare(found[i])
+	}
+	for _, definition := range want {
+		if definition = bare(definition); !slices.Contains(found, definition) {
+			name, _, _ := strings.Cut(definition, " ")
+			return fmt.Errorf("%s: %s is missing or differs from the schema of this package", path, name)
+		}
+	}
+	return nil
+}
+
+var comment = regexp.MustCompile(`--[^\n]*`)
+
+// bare returns a definition without comments, with single spaces.
+func bare(sql string) string {
+	return strings.Join(strings.Fields(comment.ReplaceAllString(sql, "")), " ")
 }
 
 // fits reports a schema of another version.

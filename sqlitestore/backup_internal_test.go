@@ -58,6 +58,14 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
+// A backup is beside the working directory's other files if its path is relative.
+func TestBackupByRelativePath(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, opened(t).Backup(t.Context(), "backup.db"))
+	must(t, Restore(t.Context(), "backup.db", "auth.db"))
+	reopened(t, "auth.db")
+}
+
 // A backup under load holds every change that was acknowledged before, and only whole ones.
 // An existing file is not replaced.
 func TestBackup(t *testing.T) {

@@ -88,6 +88,21 @@ func (c *connector) copyLog() func(*sqlite3.Conn, string, int) error {
 	}
 }
 
+// queryConnector opens connections that cannot change the file.
+type queryConnector struct{ *connector }
+
+func (c queryConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	made, err := c.connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opened := made.(*conn)
+	if err := opened.db.Exec(`pragma query_only = on`); err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return opened, nil
+}
+
 // Driver is required by database/sql, which calls it only for DB.Driver.
 func (c *connector) Driver() driver.Driver { return noDriver{} }
 
@@ -187,9 +202,16 @@ func (c *conn) Begin() (driver.Tx, error) {
 	return c.BeginTx(context.Background(), driver.TxOptions{})
 }
 
+// beginning is the key of a context that ends only the wait for the write lock, and not the
+// transaction.
+type beginning struct{}
+
 // BeginTx takes the write lock at once. A transaction that took it later could find that
 // another one has changed its data meanwhile, and fail.
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if caller, ok := ctx.Value(beginning{}).(context.Context); ok {
+		ctx = caller
+	}
 	begin := "begin immediate"
 	if opts.ReadOnly {
 		begin = "begin"

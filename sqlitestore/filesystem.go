@@ -2,8 +2,32 @@ package sqlitestore
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 )
+
+// followed returns the path of the file that a path names through links. The file need not
+// exist: creating it follows a link to no file, too.
+func followed(path string) string {
+	for range 40 { // as most systems do
+		if file, err := filepath.EvalSymlinks(path); err == nil {
+			return file
+		}
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return path
+		}
+		path = filepath.Join(dir, filepath.Base(path))
+		target, err := os.Readlink(path)
+		if err != nil {
+			return path
+		}
+		if path = target; !filepath.IsAbs(path) {
+			path = dir + string(filepath.Separator) + path // not Join, which would resolve ".." before links
+		}
+	}
+	return path
+}
 
 // checkPlace refuses a file on a network file system by name, because the processes of
 // several machines do not share its memory (-shm), and its locks often do not work. The file

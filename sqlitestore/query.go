@@ -49,8 +49,9 @@ func (q *query) within(column string, from, to time.Time) {
 	}
 }
 
-// last follows all characters, so that all texts with a prefix are before prefix + last.
-const last = "\U0010FFFF"
+// last is a byte that no character has and that follows those of all, so that all texts with a
+// prefix are before prefix + last.
+const last = "\xff"
 
 // jsonOf returns a list of texts as JSON.
 func jsonOf[T ~string](list []T) string {

@@ -41,8 +41,12 @@ func KeepRecoveryCodes() RestoreOption { return func(r *restoring) { r.codes = t
 // messages and jobs: all users sign in again. KeepSessions and KeepRecoveryCodes change that.
 // Access tokens stay valid until they expire, except on routes that require the live session
 // and in processes with WatchRevocations. Passwords, second factors, bans, roles, keys and
-// deleted accounts are those of the backup. Keep a copy of the old file: only its audit log
-// lists later changes.
+// deleted accounts are those of the backup, and so are the settings. Keep a copy of the old
+// file: only its audit log lists later changes.
+//
+// Restore only backups that you trust: it refuses a file whose tables, indexes and triggers of
+// this package are not those of this version, but keeps all rows, and the tables and triggers
+// of the application.
 //
 // The error is ErrInUse if a program, also this one, has the file at to open; stop it first,
 // and start it after Restore. It is ErrDamaged if the backup is. After an error the old file is
@@ -162,6 +166,12 @@ func (r *restoring) clean(ctx context.Context, from, copied string) error {
 		return err
 	}
 	defer db.Close() //nolint:errcheck // again, after an error
+	// The application's triggers, or those of a crafted file, do not change the work below.
+	for flag, on := range map[sqlite3.DBConfig]bool{sqlite3.DBCONFIG_ENABLE_TRIGGER: false, sqlite3.DBCONFIG_TRUSTED_SCHEMA: false, sqlite3.DBCONFIG_DEFENSIVE: true} {
+		if _, err := db.Config(flag, on); err != nil {
+			return explained(copied, err)
+		}
+	}
 	if err := sound(db, from, `pragma integrity_check(1)`); err != nil {
 		return err
 	}

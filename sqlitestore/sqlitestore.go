@@ -9,8 +9,8 @@
 //
 //	store, err := sqlitestore.New(ctx, db)
 //
-// [Tx] returns the transaction of a sign-up, and InTx runs store calls and the application's
-// statements in one transaction.
+// [Tx] returns the transaction of a sign-up, InTx runs store calls and the application's
+// statements in one transaction, and ReadOnly is a handle for the application's own reads.
 //
 // Choose it for one machine. Several processes on that machine may share the file;
 // WatchRevocations reports to each which sessions others ended. A process opens the file with
@@ -80,11 +80,12 @@ import (
 
 // Store is a store.Store on SQLite. It is safe for concurrent use.
 type Store struct {
-	writer *sql.DB
-	reader *sql.DB
-	turns  turns
-	caller atomic.Int64 // the goroutine in which a function of the application runs within a change; 0: none
-	file   *connector   // of Open, whose files Close closes; nil: the handle is the application's
+	writer  *sql.DB
+	reader  *sql.DB
+	queries *sql.DB // of ReadOnly
+	turns   turns
+	caller  atomic.Int64 // the goroutine in which a function of the application runs within a change; 0: none
+	file    *connector   // of Open, whose files Close closes; nil: the handle is the application's
 
 	open  context.Context // ends with Close
 	close context.CancelFunc
@@ -96,7 +97,7 @@ type Store struct {
 
 // newStore returns a store. file is nil for the application's own handle.
 func newStore(writer, reader *sql.DB, file *connector) *Store {
-	s := &Store{writer: writer, reader: reader, file: file, wait: defaultBusy, patience: patience, copying: new(atomic.Int32)}
+	s := &Store{writer: writer, reader: reader, queries: reader, file: file, wait: defaultBusy, patience: patience, copying: new(atomic.Int32)}
 	if file != nil {
 		s.copying = &file.copying
 	}
@@ -131,9 +132,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("auth: sqlite: %w", err)
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // -wal and -shm are beside the file, not beside a link to it
-	}
+	path = followed(path) // -wal and -shm are beside the file, not beside a link to it
 	registerSpace()
 	c := &connector{path: path, busy: defaultBusy, vfs: spaceName, kind: fileSystem, log: slog.Default()}
 	for _, o := range opts {
@@ -143,6 +142,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	s := newStore(sql.OpenDB(c), sql.OpenDB(c), c)
+	s.queries = sql.OpenDB(queryConnector{c})
 	s.writer.SetMaxOpenConns(1)
 	readers := max(4, runtime.GOMAXPROCS(0))
 	s.reader.SetMaxOpenConns(readers)
@@ -153,16 +153,31 @@ func Open(path string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
+// ReadOnly returns a handle for the application's own reads, which do not wait for changes and
+// cannot make any: InTx makes those. After New it is the handle that New received.
+func (s *Store) ReadOnly() *sql.DB { return s.queries }
+
 // New uses the application's own handle, which Close does not close. Each connection of the
 // handle has to set the pragmas journal_mode=WAL, foreign_keys=ON and a busy_timeout, and
-// should set synchronous=FULL; drivers have options for them in the data source name. It
-// needs SQLite 3.44 or later.
+// should set synchronous=FULL. It needs SQLite 3.44 or later. The drivers
+// github.com/ncruces/go-sqlite3/driver and modernc.org/sqlite set them by
+//
+//	file:app.db?_pragma=journal_mode(wal)&_pragma=foreign_keys(on)&_pragma=busy_timeout(10000)&_pragma=synchronous(full)
+//
+// and github.com/mattn/go-sqlite3 by
+//
+//	file:app.db?_journal_mode=wal&_foreign_keys=on&_busy_timeout=10000&_synchronous=full
+//
+// The driver creates the files, which hold password hashes, so make their folder readable only
+// to the service. The error names a pragma that is missing.
 func New(ctx context.Context, db *sql.DB) (*Store, error) {
 	s := newStore(db, db, nil)
 	var foreign, busy int
-	err := errors.Join(db.QueryRowContext(ctx, `pragma foreign_keys`).Scan(&foreign), db.QueryRowContext(ctx, `pragma busy_timeout`).Scan(&busy))
-	if err == nil && (foreign == 0 || busy == 0) {
-		err = errors.New("connections need the pragmas foreign_keys=ON and busy_timeout")
+	var journal string
+	err := errors.Join(db.QueryRowContext(ctx, `pragma foreign_keys`).Scan(&foreign), db.QueryRowContext(ctx, `pragma busy_timeout`).Scan(&busy),
+		db.QueryRowContext(ctx, `pragma journal_mode`).Scan(&journal))
+	if err == nil && (foreign == 0 || busy == 0 || journal != "wal") {
+		err = errors.New("connections need the pragmas journal_mode=WAL, foreign_keys=ON and busy_timeout")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("auth: sqlite: %w", err)
@@ -176,7 +191,7 @@ func (s *Store) Close() error {
 	if s.file == nil {
 		return nil
 	}
-	return errors.Join(s.reader.Close(), s.writer.Close())
+	return errors.Join(s.queries.Close(), s.reader.Close(), s.writer.Close())
 }
 
 //go:embed schema.sql

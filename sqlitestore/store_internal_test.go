@@ -187,7 +187,7 @@ func TestWaitingEnds(t *testing.T) {
 
 // New refuses a handle whose connections would leave rows behind or fail at once.
 func TestNewChecksTheHandle(t *testing.T) {
-	for what, set := range map[string]string{"foreign keys": "pragma foreign_keys = off", "no waiting": "pragma busy_timeout = 0"} {
+	for what, set := range map[string]string{"foreign keys": "pragma foreign_keys = off", "no waiting": "pragma busy_timeout = 0", "no log": "pragma journal_mode = delete"} {
 		db := sql.OpenDB(&connector{path: filepath.Join(t.TempDir(), "app.db"), busy: time.Second})
 		db.SetMaxOpenConns(1)
 		if _, err := db.ExecContext(t.Context(), set); err != nil {
@@ -199,6 +199,31 @@ func TestNewChecksTheHandle(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// The application's reads do not wait for changes, and change nothing.
+func TestReadsOfTheApplication(t *testing.T) {
+	s := opened(t)
+	err := s.InTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `create table notes (text text)`); err != nil {
+			return err
+		}
+		var n int
+		if err := s.ReadOnly().QueryRowContext(t.Context(), `select count(*) from sqlite_schema where name = 'notes'`).Scan(&n); err != nil || n != 0 {
+			t.Errorf("during the change: %d, %v", n, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ReadOnly().ExecContext(t.Context(), `insert into notes values ('x')`); err == nil {
+		t.Error("written")
+	}
+	var n int
+	if err := s.ReadOnly().QueryRowContext(t.Context(), `select count(*) from notes`).Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d, %v", n, err)
 	}
 }
 

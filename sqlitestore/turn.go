@@ -37,7 +37,7 @@ type shared struct {
 	sql     *sql.Tx
 	changes int
 	over    chan struct{} // closed after the commit
-	err     error         // of the commit
+	err     error         // of the commit, or what prevents it
 }
 
 // take waits for a turn, for a limited time. If mine is true, the caller must call pass, even
@@ -100,7 +100,12 @@ func (q *turns) pass() {
 // commit ends the open transaction, if there is one. Only the change that runs calls it.
 func (q *turns) commit() {
 	if open := q.open; open != nil {
-		q.open, open.err = nil, open.sql.Commit()
+		q.open = nil
+		if open.err == nil {
+			open.err = open.sql.Commit()
+		} else {
+			_ = open.sql.Rollback() // open.err matters
+		}
 		close(open.over)
 	}
 }
@@ -137,7 +142,7 @@ func (s *Store) runShared(ctx context.Context, f func(*tx) error) (in *shared, e
 	t := &tx{ctx: context.WithoutCancel(ctx), caller: ctx, shared: true} // an interrupted statement would undo the changes of others
 	q, kept := &s.turns, false
 	if q.open == nil {
-		begun, err := s.writer.BeginTx(t.ctx, nil)
+		begun, err := s.writer.BeginTx(context.WithValue(t.ctx, beginning{}, ctx), nil)
 		if err != nil {
 			return nil, failure(ctx, err)
 		}
@@ -154,11 +159,13 @@ func (s *Store) runShared(ctx context.Context, f func(*tx) error) (in *shared, e
 	if in.changes++; in.changes > 1 {
 		t.exec(`savepoint auth`)
 		defer func() {
-			end := &tx{ctx: t.ctx, on: in.sql} // its error is that of the commit
+			end := &tx{ctx: t.ctx, on: in.sql}
 			if !kept {
 				end.exec(`rollback to auth`)
 			}
-			end.exec(`release auth`)
+			if end.exec(`release auth`); in.err == nil {
+				in.err = end.err
+			}
 		}()
 	}
 	err = t.run(f)

@@ -236,3 +236,122 @@ func TestParallelSharedChanges(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// ending is a context that ends when it has been asked a number of times.
+type ending struct {
+	context.Context
+	mu   sync.Mutex
+	left int
+}
+
+func (e *ending) Err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.left--; e.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A change whose caller leaves between any two statements takes place as a whole or not at all.
+func TestChangeEndsBetweenStatements(t *testing.T) {
+	states, _ := rehearsal(t)
+	path := file(t)
+	s := reopened(t, path)
+	for i, step := range script() {
+		if states[i] == states[i+1] { // only copies the log
+			must(t, step(t.Context(), s))
+			continue
+		}
+		for n := 0; ; n++ {
+			err := step(&ending{Context: t.Context(), left: n}, s)
+			got := contents(t, path)
+			if err == nil {
+				if got != states[i+1] {
+					t.Errorf("step %d, %d: acknowledged, %s", i, n, found(got, states))
+				}
+				break
+			}
+			if !errors.Is(err, context.Canceled) || got != states[i] {
+				t.Fatalf("step %d, %d: %v, %s", i, n, err, found(got, states))
+			}
+		}
+	}
+}
+
+// A caller that leaves does not wait for another process.
+func TestCallerLeavesWhileAnotherProcessWrites(t *testing.T) {
+	path := file(t)
+	s, err := Open(path, WithBusyTimeout(time.Hour))
+	must(t, err)
+	defer s.Close() //nolint:errcheck // of a test
+	held, err := reopened(t, path).writer.BeginTx(t.Context(), nil)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Ping(ctx) }()
+	for s.writer.Stats().InUse == 0 {
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	must(t, held.Rollback())
+	must(t, s.Ping(t.Context()))
+}
+
+// Close during a batch hangs nobody and loses no acknowledged change.
+func TestCloseDuringBatch(t *testing.T) {
+	path := file(t)
+	s, err := Open(path)
+	must(t, err)
+	var acked []string
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			for n := range 1000 {
+				name := fmt.Sprint(i, " ", n)
+				err := s.write(t.Context(), func(x *tx) error {
+					x.exec(`insert into auth_limits values (?, 1, 1)`, name)
+					return nil
+				})
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				acked = append(acked, name)
+				k := len(acked)
+				mu.Unlock()
+				if k == 300 {
+					_ = s.Close()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	r := reopened(t, path)
+	for _, name := range acked {
+		if r.count(t, `select count(*) from auth_limits where key = ?`, name) != 1 {
+			t.Error("lost", name)
+		}
+	}
+}
+
+// A savepoint that cannot be undone loses the transaction.
+func TestSavepointCannotBeUndone(t *testing.T) {
+	c := newCrowd(t)
+	c.waits(t.Context(), 1, succeeds)
+	c.waits(t.Context(), 2, func(x *tx) error {
+		x.exec(`release auth`)
+		return errOfTest
+	})
+	c.waits(t.Context(), 3, succeeds)
+	if rows := c.runs(); len(rows) > 0 {
+		t.Errorf("rows %v", rows)
+	}
+	if c.errs[1] == nil || c.errs[2] == nil || c.errs[3] == nil {
+		t.Errorf("errors %v", c.errs)
+	}
+}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"sync/atomic"
+	"time"
 )
 
 // tx runs statements, in a transaction or on the readers. After the first error it runs
@@ -35,15 +37,60 @@ type txKey struct{}
 type joined struct {
 	store *Store
 	sql   *sql.Tx
+
+	// Calls take turns, because savepoints of parallel ones would undo each other's work.
+	turn   chan struct{} // holds one entry while a call runs, and after the function's end
+	holder atomic.Int64  // the goroutine of that call, whose inner calls need no turn
+	over   chan struct{} // closed when the function has ended
 }
+
+// take waits for the end of other calls within the transaction.
+func (j *joined) take(ctx context.Context) (pass func(), err error) {
+	me := goroutine()
+	if me != 0 && j.holder.Load() == me {
+		return func() {}, nil
+	}
+	timer := time.NewTimer(j.store.wait)
+	defer timer.Stop()
+	select {
+	case j.turn <- struct{}{}:
+		j.holder.Store(me)
+		return func() {
+			j.holder.Store(0)
+			<-j.turn
+		}, nil
+	case <-j.over:
+		return nil, sql.ErrTxDone
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-timer.C:
+		return nil, errOccupied
+	}
+}
+
+// end ends the function's part of the transaction. The error reports a call that still runs,
+// of which the commit would keep a part.
+func (j *joined) end() error {
+	close(j.over)
+	select {
+	case j.turn <- struct{}{}:
+		return nil
+	default:
+		return errOutlives
+	}
+}
+
+var errOutlives = errors.New("auth: sqlite: a call within the transaction runs after the end of its function")
 
 // Tx returns the transaction of a context that NewUser.Creating (auth.Hooks.OnUserCreating)
 // or the function of InTx received; nil for any other context. Statements in it take effect
 // together with the change, or not at all. The store's methods and Auth's methods that are
 // called with the context are part of it, too. The application does not end it.
 func Tx(ctx context.Context) *sql.Tx {
-	j, _ := ctx.Value(txKey{}).(joined)
-	return j.sql
+	if j, _ := ctx.Value(txKey{}).(*joined); j != nil {
+		return j.sql
+	}
+	return nil
 }
 
 // InTx runs f in a transaction, which is committed if f returns nil, and otherwise undone.
@@ -56,10 +103,11 @@ func Tx(ctx context.Context) *sql.Tx {
 // All other changes wait for the end of f, in this process at most ten seconds, so f should
 // be short and not wait for others. Store calls of f need its context. Another context has
 // the error ErrOtherContext at once if f itself makes the call. In a goroutine that f
-// started and waits for, the call fails after those ten seconds.
+// started and waits for, the call fails after those ten seconds. Calls that goroutines make
+// with the context of f take turns, and have to end before f does.
 //
-// Errors: that of f, unchanged; ctx's error; an error if the commit fails, or if f ended the
-// transaction itself.
+// Errors: that of f, unchanged; ctx's error; an error if the commit fails, if f ended the
+// transaction itself, or if a call with its context still runs when f returns.
 func (s *Store) InTx(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
 	return s.write(ctx, func(t *tx) error {
 		return s.call(t, func(ctx context.Context) error { return f(ctx, t.sql) })
@@ -79,7 +127,12 @@ func (s *Store) call(t *tx, f func(context.Context) error) error {
 	if s.caller.CompareAndSwap(0, goroutine()) {
 		defer s.caller.Store(0)
 	}
-	return f(context.WithValue(t.ctx, txKey{}, joined{s, t.sql}))
+	j := &joined{store: s, sql: t.sql, turn: make(chan struct{}, 1), over: make(chan struct{})}
+	err := f(context.WithValue(t.ctx, txKey{}, j))
+	if outlives := j.end(); err == nil {
+		err = outlives
+	}
+	return err
 }
 
 // called reports whether a function of the application that runs within a transaction has
@@ -103,9 +156,9 @@ func goroutine() int64 {
 // InTransaction reports whether changes with this context wait for the end of a transaction.
 func (s *Store) InTransaction(ctx context.Context) bool { return s.joined(ctx) != nil }
 
-func (s *Store) joined(ctx context.Context) *sql.Tx {
-	if j, _ := ctx.Value(txKey{}).(joined); j.store == s {
-		return j.sql
+func (s *Store) joined(ctx context.Context) *joined {
+	if j, _ := ctx.Value(txKey{}).(*joined); j != nil && j.store == s {
+		return j
 	}
 	return nil
 }
@@ -168,7 +221,13 @@ func (s *Store) enter(ctx context.Context) (mine bool, err error) {
 }
 
 // within runs f in a savepoint.
-func within(ctx context.Context, outer *sql.Tx, f func(*tx) error) error {
+func within(ctx context.Context, j *joined, f func(*tx) error) error {
+	pass, err := j.take(ctx)
+	if err != nil {
+		return failure(ctx, err)
+	}
+	defer pass()
+	outer := j.sql
 	t := &tx{ctx: ctx, on: outer, sql: outer}
 	t.exec(`savepoint auth`)
 	if t.err != nil {
@@ -221,7 +280,7 @@ func (s *Store) read(ctx context.Context, f func(*tx) error) error {
 	}
 	t := &tx{ctx: ctx, on: s.reader}
 	if outer := s.joined(ctx); outer != nil {
-		t.on = outer
+		t.on = outer.sql
 	}
 	return t.run(f)
 }

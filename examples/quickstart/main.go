@@ -112,11 +112,11 @@ func open(memory bool) (auth.Store, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := sqlitestore.Open(path)
+	secret, err := sqlitestore.DevelopmentSecret(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	secret, err := sqlitestore.DevelopmentSecret(path)
+	store, err := sqlitestore.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}

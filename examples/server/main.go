@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -70,10 +71,10 @@ func parse(args []string) (settings, error) {
 	}
 	str(&s.addr, "addr", "127.0.0.1:8080", "address to listen on")
 	str(&s.baseURL, "base-url", "", "public URL of the mount, with passkeys on https and on http://localhost; default http://<addr>/auth/v1, for development")
-	str(&s.file, "file", "auth.db", "SQLite file for the data, created if there is none; with http, the secret is kept beside it")
+	str(&s.file, "file", "", "SQLite file for the data, created if there is none; with http, the secret is kept beside it (default auth.db)")
 	str(&s.database, "database-url", "", "postgres://… database for the data instead of the file, migrated at start")
 	yes(&s.memory, "memory", "keep the data in memory instead, until the process ends")
-	str(&s.secret, "secret", "", "secret of at least 32 bytes; commas separate the current one from previous ones; required with https")
+	str(&s.secret, "secret", "", "secret of at least 32 bytes; commas separate the current one from previous ones; required with https; on http with -database-url or -memory, random at each start")
 	str(&s.appName, "app-name", "", "name shown in messages and pages")
 	str(&s.apiKeys, "api-key", "", "public API keys, separated by commas")
 	str(&s.redirects, "redirect-urls", "", "allowed redirect targets, separated by commas")
@@ -113,7 +114,7 @@ func parse(args []string) (settings, error) {
 	yes(&s.deletion, "account-deletion", "people may delete their account")
 	yes(&s.cookies, "cookies", "let sessions be in cookies, beside bearer tokens")
 	yes(&s.pprof, "pprof", "serve /debug/pprof/; for loopback only")
-	yes(&s.demo, "demo", "fill an empty store with a month of made-up data before serving, to look at the dashboard; for loopback only")
+	yes(&s.demo, "demo", "fill the memory, or the empty database of -database-url, with a month of made-up data before serving, to look at the dashboard; for loopback only")
 	yes(&s.verbose, "verbose", "log at debug level")
 	err := fs.Parse(args)
 	if err == nil && fs.NArg() > 0 {
@@ -321,11 +322,12 @@ func (s *settings) prepareFile(log *slog.Logger) error {
 	switch {
 	case s.memory && s.database != "":
 		return errors.New("-memory and -database-url cannot be used together")
+	case s.file != "" && (s.memory || s.database != "" || s.demo):
+		return errors.New("-file cannot be used together with -memory, -database-url or -demo")
 	case s.memory || s.database != "" || s.demo:
-		s.file = ""
 		return nil
 	}
-	path, err := filepath.Abs(s.file)
+	path, err := filepath.Abs(cmp.Or(s.file, "auth.db"))
 	if err != nil {
 		return err
 	}

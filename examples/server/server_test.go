@@ -233,7 +233,7 @@ func TestRefusesNonsense(t *testing.T) {
 		{"-dev-inbox", "-hash", "md5"}, {"-dev-inbox", "extra"}, {"-nonsense"}, {"-base-url", "https://app.test/auth/v1", "-secret", secret}, {"-dev-inbox", "-smtp-url", "smtp://localhost?from=a@example.com"},
 		{"-dev-inbox", "-secret", "short"}, {"-dev-inbox", "-base-url", "https://app.test/auth/v1"}, {"-dev-inbox", "-base-url", "https://localhost/auth/v1", "-secret", secret}, {"-smtp-url", "nonsense"}, {"-dev-inbox", "-oidc-issuer", "https://op.example.com"}, {"-dev-inbox", "-oidc-client-id", "x"},
 		{"-dev-inbox", "-apple-client-id", "x", "-apple-private-key", "/nonexistent"}, {"-dev-inbox", "-microsoft-client-id", "x", "-microsoft-tenant", "contoso"}, {"-dev-inbox", "-base-url", "http://app.test/auth/v1"},
-		{"-dev-inbox", "-memory", "-database-url", "postgres://127.0.0.1:1/x"}, {"-dev-inbox", "-file", "none/auth.db"},
+		{"-dev-inbox", "-memory", "-database-url", "postgres://127.0.0.1:1/x"}, {"-dev-inbox", "-file", "none/auth.db"}, {"-dev-inbox", "-file", "a.db", "-memory"}, {"-demo", "-file", "a.db"},
 		{"-dev-inbox", "-secret-key", "sk_test_0123456789"}, {"-dev-inbox", "-secret-key", "sk_test_0123456789="}, {"-dev-inbox", "-secret-key", "pk_test_0123456789=*"}, {"-dev-inbox", "-secret-key", "sk_test_0123456789=nonsense"},
 	} {
 		if err := run(append([]string{"-addr", "127.0.0.1:0"}, args...)); err == nil {
@@ -249,9 +249,11 @@ func TestRefusesNonsense(t *testing.T) {
 func TestRestart(t *testing.T) {
 	for _, memory := range []bool{false, true} {
 		dir := t.TempDir()
-		args := []string{"-dev-inbox", "-base-url", "http://127.0.0.1:8080/auth/v1", "-file", filepath.Join(dir, "notes.db")}
+		args := []string{"-dev-inbox", "-base-url", "http://127.0.0.1:8080/auth/v1"}
 		if memory {
 			args = append(args, "-memory")
+		} else {
+			args = append(args, "-file", filepath.Join(dir, "notes.db"))
 		}
 		url, shown, stop := launch(t, nil, args...)
 		if strings.Contains(shown, filepath.Join(dir, "notes.db")) == memory {
