@@ -42,7 +42,7 @@ type RateLimits struct {
 	SMSBudget              Rate // all sent text messages: 1000 in 1 h; a quarter of it is for verified phone numbers only
 
 	PasswordChangesPerUser Rate // changes within a session, by anybody who knows the password: 10 in 24 h
-	ProfileChangesPerUser  Rate // changes of the own name and metadata, by anybody but the application: 120 in 1 h
+	ProfileChangesPerUser  Rate // changes of the own name and metadata, and of whether passkeys are second factors, by anybody but the application: 120 in 1 h each
 	PasskeysPerUser        Rate // passkeys added within a session, also if they were removed again: 25 in 24 h
 
 	Off bool // no limits: only for load tests

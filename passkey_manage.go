@@ -256,7 +256,8 @@ type ChangePasskeyParams struct {
 // ChangePasskey renames a passkey, or makes it a second factor or none. The rules are those
 // of BeginPasskey; to make it a second factor, the session needs to be at AAL2 recently, for
 // instance by Confirm with the passkey. Errors: those, CodePasskeyNotFound, CodeMFAEnforced (the account needs a
-// second factor and this is the last one), CodeValidationFailed.
+// second factor and this is the last one), CodeRateLimited (by ProfileChangesPerUser),
+// CodeValidationFailed.
 func (a *Auth) ChangePasskey(ctx context.Context, p ChangePasskeyParams) (*AddedPasskey, error) {
 	me, f, list, err := a.ownPasskey(ctx, p.Caller, p.ID)
 	if err != nil {
@@ -292,6 +293,11 @@ func (a *Auth) ChangePasskey(ctx context.Context, p ChangePasskeyParams) (*Added
 				return nil, fail(CodeMFAEnforced, nil)
 			}
 			c = a.newChangeOf(ctx, p.authority(), account{User: me.user}, done(Event{Type: EventMFADisabled, UserID: me.user.ID, SessionID: me.session.ID}))
+		}
+		if !p.application { // otherwise a session could fill the audit log
+			if err := a.take(ctx, a.draw(a.cfg.limits.ProfileChangesPerUser, "passkey-change", me.user.ID, 1)); err != nil {
+				return nil, err
+			}
 		}
 		c.IfUsers = []UserAt{ifCredentialsUnchanged(me.user)}
 	}

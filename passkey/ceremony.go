@@ -53,6 +53,9 @@ func (p *Passkeys) Register(response []byte, judge func(challenge string) (ok, c
 		return none, err
 	}
 	flags := object.AuthData.Flags
+	if err := checkFlags(flags); err != nil { // such a passkey could never sign in
+		return none, err
+	}
 	s := state{Counter: object.AuthData.Counter, Verifies: flags.HasUserVerified()}
 	s.setFlags(flags)
 	r := record{RPID: p.rpID, AuthData: object.RawAuthData, Transports: transports(c.Response.Transports)}
@@ -114,8 +117,8 @@ func (a assertion) Verify(k host.Passkey, now time.Time) (use host.PasskeyUse, e
 		return use, explained(err)
 	}
 	data := a.c.Response.AuthenticatorData
-	if data.Flags.HasBackupState() && !data.Flags.HasBackupEligible() {
-		return use, errors.New("backed up, but not eligible for it")
+	if err := checkFlags(data.Flags); err != nil {
+		return use, err
 	}
 	if err := s.use(a.Challenge(), now); err != nil {
 		return use, err

@@ -104,6 +104,14 @@ func (s *state) use(challenge string, now time.Time) error {
 	return nil
 }
 
+// checkFlags checks the flags about backups (WebAuthn, sections 7.1 and 7.2).
+func checkFlags(f protocol.AuthenticatorFlags) error {
+	if f.HasBackupState() && !f.HasBackupEligible() {
+		return errors.New("backed up, but not eligible for it")
+	}
+	return nil
+}
+
 // setFlags takes the flags of new authenticator data over. Password managers change whether a
 // passkey can be backed up, so a change is recorded and not refused.
 func (s *state) setFlags(f protocol.AuthenticatorFlags) {

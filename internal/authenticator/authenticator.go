@@ -179,8 +179,13 @@ func (a *Authenticator) Get(publicKey any) (json.RawMessage, error) {
 
 // Sign returns the response of one passkey to a challenge.
 func (a *Authenticator) Sign(p *Passkey, challenge string) (json.RawMessage, error) {
+	return a.SignClientData(p, a.ClientData("webauthn.get", challenge))
+}
+
+// SignClientData is Sign with client data of the test's.
+func (a *Authenticator) SignClientData(p *Passkey, client []byte) (json.RawMessage, error) {
 	p.Counter += a.Step
-	data, client := a.data(p, 0), a.ClientData("webauthn.get", challenge)
+	data := a.data(p, 0)
 	hash := sha256.Sum256(client)
 	sum := sha256.Sum256(append(append([]byte(nil), data...), hash[:]...))
 	signature, err := p.key.Sign(rand.Reader, sum[:], crypto.SHA256)
