@@ -60,7 +60,7 @@ func TestLogStaysSmall(t *testing.T) {
 		must(t, err)
 		return info.Size()
 	}
-	const limit = pages * 4096 * 3 / 2
+	const limit = pages * 4096 * 3 // readers of a busy machine can outlast a wait, which doubles the size of the next
 	largest := int64(0)
 	for i := range 100 { // of about 100 pages each, which fill several logs
 		_, err := s.writer.ExecContext(t.Context(), `update auth_users set updated_at = updated_at + 1 where created_at % 500 = ?`, i)

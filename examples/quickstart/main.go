@@ -89,14 +89,15 @@ func run(addr string, memory bool) error {
 	mux.Handle("/dev/provider/", provider)
 	mux.Handle("/", http.FileServerFS(page))
 
+	link, err := dash.FirstOwnerLink(ctx)
+	if err != nil && !errors.Is(err, auth.CodeRoleInUse) {
+		return err
+	}
 	fmt.Printf("Open %s and sign up; messages arrive at %s/dev/inbox\n", url, url)
 	fmt.Println("Then: verify your email address, sign out and in, try a magic link, a forgotten password, a passkey and the Dev provider.")
-	switch link, err := dash.FirstOwnerLink(ctx); {
-	case errors.Is(err, auth.CodeRoleInUse): // since an earlier start
+	if err != nil { // there has been an owner since an earlier start
 		fmt.Printf("The dashboard: %s/dashboard/\n", url)
-	case err != nil:
-		return err
-	default:
+	} else {
 		fmt.Printf("The dashboard: sign up, verify your email address, and open this within 30 minutes to become the owner:\n  %s\n", link)
 	}
 	return serve(ctx, ln, mux, a)
