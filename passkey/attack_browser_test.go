@@ -29,7 +29,7 @@ func (b *browser) post(path string, body any) (int, map[string]any) {
 	r.Header.Set("X-Session-Transport", "cookie")
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	for name, value := range b.cookies {
-		r.AddCookie(&http.Cookie{Name: name, Value: value})
+		r.AddCookie(&http.Cookie{Name: name, Value: value}) //nolint:gosec // of a request
 	}
 	if b.extra != "" {
 		r.Header.Set("Cookie", strings.TrimPrefix(r.Header.Get("Cookie")+"; "+b.extra, "; "))
