@@ -59,8 +59,7 @@ func (a *Auth) takesLink(ctx context.Context, c store.Credentials) (bool, error)
 			return false, storeFailed(err)
 		}
 	}
-	switch {
-	case !c.User.EmailVerified(), !a.canSignInBy(ctx, c, "", 0):
+	if !c.User.EmailVerified() || !a.canSignInBy(ctx, c, "", 0) {
 		return true, nil
 	}
 	due, err := a.mayBeDue(ctx, c.User, nil)

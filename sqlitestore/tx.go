@@ -209,7 +209,7 @@ func (s *Store) transact(ctx context.Context, f func(*tx) error) error {
 	return nil
 }
 
-// enter is turns.take. Errors also: ErrOtherContext, those of the context and of the store.
+// enter waits for a turn, as turns.take does. It also returns ErrOtherContext.
 func (s *Store) enter(ctx context.Context) (mine bool, err error) {
 	if s.called() {
 		return false, ErrOtherContext
